@@ -1,0 +1,50 @@
+# Every verb sets up what it needs; `make help` lists them.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; do \
+  command -v $$name >/dev/null 2>&1 && $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+  && echo $$name && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types lock clean check-python check-java
+
+help: ## List the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Make .venv and install everything into it
+
+$(STAMP): pyproject.toml constraints.txt | check-python
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt-get install python3-venv)."; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,dev]' --constraint constraints.txt
+	@touch $@
+
+check-python:
+	@test -n "$(PYTHON)" || { echo "Kleene needs Python 3.11 or newer: install it (on Debian and Ubuntu: apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python3.11"; exit 1; }
+
+check-java:
+	@java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \
+	version=$$($$java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
+	test -n "$$version" && test "$$version" -ge 17 || { echo "Spark needs Java 17 or newer: install it (on Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."; exit 1; }
+
+demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated store, on an embedded Spark
+	@$(BIN)/python examples/retail_store.py
+
+test: check-java lint types ## Lint, types, and all tests
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## Check style
+	$(BIN)/ruff format --check --quiet . || { echo "Run: $(BIN)/ruff format ."; exit 1; }
+	$(BIN)/ruff check --quiet .
+
+types: $(STAMP) ## Check types
+	$(BIN)/mypy
+
+lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows
+	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,dev]'
+	{ echo "# The versions that the tests run with; made by 'make lock'."; $(BIN)/pip freeze --exclude-editable; } > constraints.txt
+	@touch $(STAMP)
+
+clean: ## Remove what the other verbs made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse

@@ -1,0 +1,280 @@
+"""A query as said, and the input it is asked of, to an `AnalyzedQuery`; or an error that points at what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.analysis.predicates import Moment, Placed, conjuncts, inverted_inward, place
+from kleene.analysis.scope import Clause, Scope, make_scope, resolve
+from kleene.analysis.value_types import condition, typed
+from kleene.errors import SchemaError, did_you_mean, listed, printable
+from kleene.ir import expr as ir
+from kleene.ir.options import Strategy, WindowUnit
+from kleene.ir.pattern import Negation, variable_of
+from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
+from kleene.schema import DATE, UNKNOWN, OpaqueType, Schema, TimestampType, Type, a_type, is_numeric
+
+MATCH_START, MATCH_END = "match_start", "match_end"
+
+
+def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by: tuple[str, ...] = ()) -> AnalyzedQuery:
+    """What the query means for events of the schema in the order of `order_by`.
+
+    Without a schema everything is checked that does not depend on one, and types are unknown.
+    """
+    scope = make_scope(definition.pattern, definition.source, schema)
+    time_type = _time_type(schema, order_by)
+    _check_streams(definition, scope)
+    _check_pattern(definition, scope)
+    key, extra = _equivalence(definition, scope)
+    _check_strategy(definition, key, scope)
+    _check_window(definition, time_type, scope)
+    resolved = [condition(resolve(predicate, scope, Clause.WHERE), scope) for predicate in definition.predicates]
+    positive = [name for name, variable in scope.variables.items() if not variable.is_negative]
+    placed = [place(conjunct, positive, scope) for conjunct in conjuncts([*resolved, *extra], scope)]
+    having = definition.having
+    if having is not None:
+        having = inverted_inward(condition(resolve(having, scope, Clause.HAVING), scope), scope)
+    query = AnalyzedQuery(
+        definition,
+        schema,
+        order_by,
+        time_type,
+        tuple(_component(name, definition, placed, scope) for name in positive),
+        _negations(definition, placed, scope),
+        key,
+        having,
+        _measures(definition, scope),
+        tuple(_warnings(definition, scope)),
+    )
+    _check_output_names(query, scope)
+    return query
+
+
+def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
+    if schema is None:
+        return UNKNOWN
+    if not order_by:
+        raise SchemaError("no order key is given", hint="Name the column that orders the events: order_by='ts'.")
+    time_type = schema.type_of(order_by[0])
+    if not (isinstance(time_type, TimestampType) or time_type == DATE or is_numeric(time_type)):
+        raise SchemaError(
+            f"the order key '{printable(order_by[0])}' is {a_type(time_type)}, which is not a time",
+            hint="The first order column is a timestamp, a date or a number; further columns may be of any type.",
+        )
+    return time_type
+
+
+def _check_streams(definition: QueryDefinition, scope: Scope) -> None:
+    if definition.from_stream is not None and definition.from_stream == definition.into_stream:
+        raise scope.fail(
+            f"the query reads the stream '{printable(definition.from_stream)}' that it makes itself, a cycle",
+            definition.from_span,
+            "Give the stream after INTO another name.",
+        )
+
+
+def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
+    elements, schema = definition.pattern.elements, scope.schema
+    if all(isinstance(element, Negation) for element in elements):
+        raise scope.fail(
+            "the pattern has only negative components, so that nothing could be reported",
+            definition.pattern.span,
+            "Add a positive component, the event whose presence makes the absence interesting: SEQ(Shelf a, !(Register b))",
+        )
+    types = sorted({event_type for element in elements for event_type in variable_of(element).types})
+    if schema is not None and schema.by_type is None and schema.type_column is None and len(types) > 1:
+        raise SchemaError(
+            f"the pattern names several event types ({listed(types)}), but no column of the input tells them apart",
+            hint=f"Name it with type_column=…, or give a dict of inputs by event type. Columns: {listed(schema)}.",
+        )
+    if isinstance(elements[0], Negation):
+        _need_time_window(definition, elements[0], "first", scope)
+    if isinstance(elements[-1], Negation):
+        _need_time_window(definition, elements[-1], "last", scope)
+
+
+def _need_time_window(definition: QueryDefinition, element: Negation, where: str, scope: Scope) -> None:
+    if definition.window is None:
+        raise scope.fail(
+            f"a negation in {where} place needs a window: it says how far the absence reaches",
+            element.span,
+            "Add WITHIN, for example: WITHIN 12 hours",
+        )
+    if definition.window.unit is WindowUnit.EVENTS:
+        raise scope.fail(
+            f"a negation in {where} place needs a window in time, not in events",
+            definition.window.span,
+            "Write WITHIN 12 hours, or WITHIN 100 for an order key that is a number.",
+        )
+
+
+def _equivalence(definition: QueryDefinition, scope: Scope) -> tuple[tuple[str, ...], list[ir.Expr]]:
+    """The attributes that form the partition, and what the tests demand besides, as predicates."""
+    key: dict[str, None] = {}
+    extra: list[ir.Expr] = []
+    strict = definition.strategy is Strategy.STRICT_CONTIGUITY
+    for test in definition.equivalence_tests:
+        _check_test(test, scope)
+        shared = all(_all_types_have(variable.types, test.attribute, scope) for variable in scope.variables.values())
+        if shared:
+            key[test.attribute] = None
+        if strict or not shared:
+            extra += _agreement(test, scope)
+        if test.constant is not None:
+            extra += [_equals(_each(name, test), test.constant, test, scope) for name in scope.variables]
+    return tuple(key), extra
+
+
+def _check_test(test: EquivalenceTest, scope: Scope) -> None:
+    schema = scope.schema
+    if schema is None:
+        return
+    if test.attribute not in schema:
+        raise scope.fail(
+            f"no event type has the attribute '{printable(test.attribute)}'",
+            test.span,
+            f"Attributes: {listed(schema)}.{did_you_mean(test.attribute, schema)}",
+        )
+    found = schema.type_of(test.attribute)
+    if isinstance(found, OpaqueType):
+        raise SchemaError(f"cannot compare values of type {found.name}", scope.source.locate(test.span), found.advice)
+
+
+def _all_types_have(types: tuple[str, ...], attribute: str, scope: Scope) -> bool:
+    return scope.schema is None or all(scope.schema.has(event_type, attribute) for event_type in types)
+
+
+def _each(name: str, test: EquivalenceTest) -> ir.Attribute:
+    return ir.Attribute(name, test.attribute, span=test.span, name_span=test.span)
+
+
+def _agreement(test: EquivalenceTest, scope: Scope) -> list[ir.Expr]:
+    """All events agree on the attribute, pair by pair, since any of them may be of a type that lacks it.
+
+    Each event is also compared with itself: a NULL agrees with nothing, even alone.
+    """
+    names = list(scope.variables)
+    found: list[ir.Expr] = []
+    for number, name in enumerate(names):
+        this = _each(name, test)
+        found.append(_equals(this, this, test, scope))
+        if scope.variables[name].is_kleene:
+            first = replace(this, position=ir.Position.FIRST)
+            found.append(_equals(this, first, test, scope))
+            previous, current = (replace(this, position=p) for p in (ir.Position.PREVIOUS, ir.Position.CURRENT))
+            found.append(_equals(current, previous, test, scope))
+        for earlier in names[:number]:
+            if not (scope.variables[name].is_negative and scope.variables[earlier].is_negative):
+                found.append(_equals(_each(earlier, test), this, test, scope))
+    return found
+
+
+def _equals(left: ir.Expr, right: ir.Expr, test: EquivalenceTest, scope: Scope) -> ir.Expr:
+    return typed(ir.Comparison("=", left, right, span=test.span), scope)
+
+
+def _check_strategy(definition: QueryDefinition, key: tuple[str, ...], scope: Scope) -> None:
+    if definition.strategy is not Strategy.PARTITION_CONTIGUITY or key:
+        return
+    hint = "Add an equivalence test, for example [id], or use strict_contiguity."
+    if definition.equivalence_tests:
+        hint = (
+            "An event type of the pattern lacks the attribute of the equivalence test, so that it forms no partition."
+        )
+    raise scope.fail(
+        "partition_contiguity needs an equivalence test that forms a partition", definition.strategy_span, hint
+    )
+
+
+def _check_window(definition: QueryDefinition, time_type: Type, scope: Scope) -> None:
+    window = definition.window
+    if window is None or time_type == UNKNOWN or window.unit is WindowUnit.EVENTS:
+        return
+    if window.unit is WindowUnit.ORDER_KEY and not is_numeric(time_type):
+        raise scope.fail(
+            f"the window {window.size} has no unit, and the order key is {a_type(time_type)}",
+            window.span,
+            f"Write WITHIN {window.size} seconds (or minutes, hours, days), or WITHIN {window.size} events.",
+        )
+    if window.unit is WindowUnit.TIME and is_numeric(time_type):
+        raise scope.fail(
+            f"the window is a duration, and the order key is {a_type(time_type)}",
+            window.span,
+            "Write the number alone, in the units of the order key: WITHIN 100; or WITHIN 100 events.",
+        )
+
+
+def _component(name: str, definition: QueryDefinition, placed: list[Placed], scope: Scope) -> Component:
+    variable = scope.variables[name]
+
+    def at(moment: Moment) -> tuple[Conjunct, ...]:
+        return tuple(item.conjunct for item in placed if item.variable == name and moment in item.moments)
+
+    return Component(
+        name,
+        not name.startswith("#"),
+        variable.types,
+        variable.is_kleene,
+        at(Moment.BEGIN),
+        at(Moment.TAKE),
+        at(Moment.COMPLETE),
+    )
+
+
+def _negations(definition: QueryDefinition, placed: list[Placed], scope: Scope) -> tuple[NegativeComponent, ...]:
+    found: list[NegativeComponent] = []
+    gap = 0
+    for variable in scope.variables.values():
+        if variable.is_negative:
+            predicates = tuple(item.conjunct for item in placed if item.variable == variable.name)
+            found.append(NegativeComponent(variable.name, variable.types, gap, predicates))
+        else:
+            gap += 1
+    return tuple(found)
+
+
+def _measures(definition: QueryDefinition, scope: Scope) -> tuple[Measure, ...] | None:
+    if definition.measures is None:
+        return None
+    names: set[str] = set()
+    for measure in definition.measures:
+        if measure.name in names:
+            raise scope.fail(f"two values are called '{printable(measure.name)}'", measure.span, "Rename one with AS.")
+        names.add(measure.name)
+    return tuple(
+        replace(measure, expression=typed(resolve(measure.expression, scope, Clause.RETURN), scope))
+        for measure in definition.measures
+    )
+
+
+def _check_output_names(query: AnalyzedQuery, scope: Scope) -> None:
+    if query.measures is not None:
+        return
+    taken = {**dict.fromkeys(query.key, "the partition key"), MATCH_START: "the match", MATCH_END: "the match"}
+    for element in query.definition.pattern.elements:
+        variable = variable_of(element)
+        if variable.name in taken and not isinstance(element, Negation):
+            raise scope.fail(
+                f"the output would have two columns '{printable(variable.name)}': the variable and a column of {taken[variable.name]}",
+                variable.name_span,
+                "Rename the variable, or say what to give out with RETURN.",
+            )
+
+
+def _warnings(definition: QueryDefinition, scope: Scope) -> Iterable[str]:
+    """What is legal and probably a slip: an attribute that none of the variable's own types has."""
+    if scope.schema is None or scope.schema.by_type is None:
+        return
+    expressions = [*definition.predicates, *filter(None, [definition.having])]
+    for expression in expressions:
+        for node in ir.walk(expression):
+            if isinstance(node, ir.Attribute) and node.variable in scope.variables and node.name in scope.schema:
+                types = scope.variables[node.variable].types
+                if not any(scope.schema.has(event_type, node.name) for event_type in types):
+                    yield (
+                        f"{node.variable}.{node.name}: events of type {listed(types)} have no such attribute, "
+                        "so the comparison always holds"
+                    )

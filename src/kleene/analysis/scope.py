@@ -1,0 +1,267 @@
+"""Names to variables and attributes: `resolve` turns an expression as written into one that refers only to what exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from kleene.errors import AnalysisError, did_you_mean, listed, printable
+from kleene.ir import expr as ir
+from kleene.ir.expr import Position
+from kleene.ir.pattern import Negation, Repeat, Sequence, variable_of
+from kleene.schema import UNKNOWN, Schema, Type
+from kleene.source import SourceText, Span
+
+
+class Clause(Enum):
+    WHERE = "WHERE"
+    HAVING = "HAVING"
+    RETURN = "RETURN"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedVariable:
+    name: str
+    types: tuple[str, ...]
+    is_kleene: bool
+    is_negative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The variables of the pattern and the attributes of the input; without a schema, every attribute exists."""
+
+    source: SourceText
+    schema: Schema | None
+    variables: dict[str, ScopedVariable]
+    only_variable: str | None
+    """The variable that a bare attribute belongs to: that of a pattern with a single component."""
+
+    def fail(self, message: str, span: Span, hint: str | None = None) -> AnalysisError:
+        return AnalysisError(message, self.source.locate(span), hint)
+
+    def type_of(self, attribute: str) -> Type:
+        return UNKNOWN if self.schema is None else self.schema.type_of(attribute)
+
+    def may_be_missing(self, attribute: ir.Attribute) -> bool:
+        """Whether some event that the variable can bind is of a type without the attribute."""
+        if self.schema is None or self.schema.by_type is None:
+            return False
+        assert attribute.variable is not None
+        types = self.variables[attribute.variable].types
+        return not all(self.schema.has(event_type, attribute.name) for event_type in types)
+
+
+def make_scope(pattern: Sequence, source: SourceText, schema: Schema | None) -> Scope:
+    variables: dict[str, ScopedVariable] = {}
+    scope = Scope(source, schema, variables, None)
+    for number, element in enumerate(pattern.elements, 1):
+        variable = variable_of(element)
+        name = variable.name or f"#{number}"
+        if name in variables:
+            raise scope.fail(
+                f"two variables are called '{printable(name)}'",
+                variable.name_span,
+                "Give each variable a name of its own.",
+            )
+        _check_types(variable.types, variable.type_spans, scope)
+        variables[name] = ScopedVariable(
+            name, variable.types, isinstance(element, Repeat), isinstance(element, Negation)
+        )
+    return replace(scope, only_variable=next(iter(variables)) if len(pattern.elements) == 1 else None)
+
+
+def _check_types(types: tuple[str, ...], spans: tuple[Span, ...], scope: Scope) -> None:
+    known = scope.schema.event_types if scope.schema else None
+    if known is None:
+        return
+    for event_type, span in zip(types, spans, strict=True):
+        if event_type not in known:
+            raise scope.fail(
+                f"unknown event type '{printable(event_type)}'",
+                span,
+                f"Event types of the input: {listed(known)}.{did_you_mean(event_type, known)}",
+            )
+
+
+def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
+    """The expression with every reference checked: what it names exists and may stand where it stands."""
+    match expression:
+        case ir.Attribute():
+            return _resolve_attribute(expression, scope, clause)
+        case ir.Events():
+            _known_variable(expression.variable, expression.variable_span, scope)
+            raise scope.fail(
+                "an event is not a value",
+                expression.span,
+                f"Name an attribute of it: {expression.variable}[1].price; or count the events: count({expression.variable}[])",
+            )
+        case ir.Aggregate():
+            return _resolve_aggregate(expression, scope, clause)
+        case ir.Function():
+            return replace(expression, arguments=tuple(resolve(item, scope, clause) for item in expression.arguments))
+    return ir.with_children(expression, lambda child: resolve(child, scope, clause))
+
+
+def _known_variable(name: str, span: Span, scope: Scope) -> ScopedVariable:
+    if name not in scope.variables:
+        names = [variable for variable in scope.variables if not variable.startswith("#")]
+        raise scope.fail(
+            f"unknown variable '{printable(name)}'",
+            span,
+            f"Variables of the pattern: {listed(names)}.{did_you_mean(name, names)}",
+        )
+    return scope.variables[name]
+
+
+def _resolve_attribute(attribute: ir.Attribute, scope: Scope, clause: Clause) -> ir.Expr:
+    if attribute.variable is None:
+        attribute = replace(attribute, variable=_owner_of_bare(attribute, scope))
+    assert attribute.variable is not None
+    variable = _known_variable(attribute.variable, attribute.variable_span, scope)
+    if attribute.name == "LEN" and attribute.position is Position.EACH and variable.is_kleene:
+        return ir.Length(variable.name, span=attribute.span)
+    _check_position(attribute, variable, scope, clause)
+    if variable.is_negative and clause is not Clause.WHERE:
+        raise scope.fail(
+            f"'{printable(variable.name)}' is a negative component: a match has no such event",
+            attribute.variable_span,
+            f"{clause.value} can use the positive variables only.",
+        )
+    _check_exists(attribute, variable, scope)
+    return attribute
+
+
+def _owner_of_bare(attribute: ir.Attribute, scope: Scope) -> str:
+    if scope.only_variable is not None:
+        return scope.only_variable
+    if attribute.name in scope.variables:
+        raise scope.fail(
+            f"'{printable(attribute.name)}' is a variable, not a value",
+            attribute.span,
+            f"Name an attribute of it: {attribute.name}.price",
+        )
+    names = [name for name in scope.variables if not name.startswith("#")]
+    raise scope.fail(
+        f"'{printable(attribute.name)}' does not say which event it belongs to",
+        attribute.span,
+        f"A bare attribute is allowed in a pattern of one component. Write variable.{printable(attribute.name)}; "
+        f"variables of the pattern: {listed(names)}.",
+    )
+
+
+def _check_position(attribute: ir.Attribute, variable: ScopedVariable, scope: Scope, clause: Clause) -> None:
+    name, position = printable(variable.name), attribute.position
+    written = f"{name}{position.value}".replace("LEN", f"{name}.LEN")
+    if not variable.is_kleene:
+        if attribute.name == "LEN" and scope.schema is not None and "LEN" not in scope.schema:
+            raise scope.fail(
+                f"'{name}' is one event and has no LEN",
+                attribute.span,
+                f"Only a Kleene variable, declared as Type+ {name}[], has a length.",
+            )
+        if position is not Position.EACH:
+            raise scope.fail(
+                f"'{name}' is one event and has no index",
+                attribute.span,
+                f"Write {name}.{printable(attribute.name)}. Only a Kleene variable, declared as Type+ {name}[], has an index.",
+            )
+        return
+    if position in (Position.ALL, Position.SO_FAR):
+        raise scope.fail(
+            f"'{written}.{printable(attribute.name)}' is many values",
+            attribute.span,
+            f"Put it inside an aggregate: avg({written}.{printable(attribute.name)})",
+        )
+    if clause is Clause.WHERE:
+        return
+    if position in (Position.CURRENT, Position.PREVIOUS):
+        raise scope.fail(
+            f"the index of '{written}' has a meaning in WHERE only",
+            attribute.span,
+            f"In {clause.value} use {name}[1], {name}[{name}.LEN] or an aggregate over {name}[].",
+        )
+    if position is Position.EACH:
+        attribute_name = printable(attribute.name)
+        raise scope.fail(
+            f"'{name}.{attribute_name}' is many values: '{name}' is a Kleene variable",
+            attribute.span,
+            f"Write {name}[1].{attribute_name}, {name}[{name}.LEN].{attribute_name}, an aggregate such as "
+            f"avg({name}[].{attribute_name}), or collect({name}[].{attribute_name}).",
+        )
+
+
+def _check_exists(attribute: ir.Attribute, variable: ScopedVariable, scope: Scope) -> None:
+    schema = scope.schema
+    if schema is None or attribute.name in schema:
+        return
+    types = listed(variable.types)
+    exists = schema.attributes_of(variable.types) or tuple(schema)
+    plural = "event types {} have" if len(variable.types) > 1 else "event type {} has"
+    raise scope.fail(
+        f"{plural.format(types)} no attribute '{printable(attribute.name)}'",
+        attribute.name_span,
+        f"Attributes of {types}: {listed(exists)}.{did_you_mean(attribute.name, exists)}",
+    )
+
+
+def _resolve_aggregate(aggregate: ir.Aggregate, scope: Scope, clause: Clause) -> ir.Expr:
+    references = _references_inside(aggregate, scope)
+    names = {reference.variable for reference in references}
+    positions = {reference.position for reference in references}
+    function = aggregate.function
+    for reference in references:
+        assert reference.variable is not None
+        variable = _known_variable(reference.variable, reference.variable_span, scope)
+        if not variable.is_kleene:
+            raise scope.fail(
+                f"{function} is over the events of a Kleene variable, and '{printable(variable.name)}' is one event",
+                reference.span,
+                f"Use the value itself, or declare the variable as Type+ {printable(variable.name)}[].",
+            )
+        if reference.position not in (Position.ALL, Position.SO_FAR):
+            raise scope.fail(
+                f"{function} needs all events of '{printable(variable.name)}' or those selected so far",
+                reference.span,
+                f"Write {function}({variable.name}[].x) or, in a predicate on {variable.name}[i], "
+                f"{function}({variable.name}[..i-1].x).",
+            )
+        if isinstance(reference, ir.Attribute):
+            _check_exists(reference, variable, scope)
+    if len(names) > 1 or len(positions) > 1:
+        raise scope.fail(f"{function} is over the events of one variable", aggregate.span)
+    if not references:
+        raise scope.fail(
+            f"{function} needs the attribute of a Kleene variable", aggregate.span, f"Write: {function}(a[].price)"
+        )
+    if positions == {Position.SO_FAR} and clause is not Clause.WHERE:
+        raise scope.fail(
+            f"{function} over the events selected so far has a meaning in WHERE only",
+            aggregate.span,
+            f"In {clause.value} aggregate all of them: {function}({references[0].variable}[].x)",
+        )
+    return aggregate
+
+
+def _references_inside(aggregate: ir.Aggregate, scope: Scope) -> list[ir.Attribute | ir.Events]:
+    found: list[ir.Attribute | ir.Events] = []
+    for node in ir.walk(aggregate.argument):
+        match node:
+            case ir.Aggregate():
+                raise scope.fail("an aggregate cannot stand inside another", node.span)
+            case ir.Attribute(variable=None):
+                raise scope.fail(
+                    f"{aggregate.function} is over the events of a Kleene variable, and "
+                    f"'{printable(node.name)}' is one value",
+                    node.span,
+                    f"Write: {aggregate.function}(a[].{printable(node.name)})",
+                )
+            case ir.Events() if aggregate.function != "count" or node is not aggregate.argument:
+                raise scope.fail(
+                    "events themselves can only be counted",
+                    node.span,
+                    f"Name an attribute: {aggregate.function}({node.variable}[].x)",
+                )
+            case ir.Attribute() | ir.Events():
+                found.append(node)
+    return found

@@ -1,0 +1,405 @@
+"""Types of expressions: `typed` gives every node its type and makes every conversion a `Cast`.
+
+What engines may rely on afterwards: both sides of a comparison, and of an addition, are of one type (decimals of one
+scale); conditions are boolean; `Between` is gone; literals of type float hold floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from kleene.analysis.scope import Scope
+from kleene.errors import SchemaError, did_you_mean, listed, printable
+from kleene.ir import expr as ir
+from kleene.schema import (
+    BOOLEAN,
+    DATE,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    MOST_DECIMAL_DIGITS,
+    NULL,
+    STRING,
+    UNKNOWN,
+    DecimalType,
+    OpaqueType,
+    TimestampType,
+    Type,
+    a_type,
+    array,
+    decimal,
+    fits_everywhere,
+    is_numeric,
+    timestamp,
+)
+from kleene.source import Span
+
+# What each function takes, and what it gives; see docs/language.md.
+FUNCTIONS: dict[str, tuple[int, int | None]] = {
+    "abs": (1, 1),
+    "ceil": (1, 1),
+    "coalesce": (1, None),
+    "concat": (1, None),
+    "exp": (1, 1),
+    "floor": (1, 1),
+    "greatest": (2, None),
+    "least": (2, None),
+    "length": (1, 1),
+    "ln": (1, 1),
+    "lower": (1, 1),
+    "power": (2, 2),
+    "round": (1, 2),
+    "sqrt": (1, 1),
+    "upper": (1, 1),
+}
+_CASTS = {
+    (INTEGER, BOOLEAN),
+    (BOOLEAN, INTEGER),
+    (DATE, "timestamp"),
+    ("timestamp", DATE),
+}
+
+
+def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
+    """The expression with types and conversions, or an error at the part that does not fit."""
+    match expression:
+        case ir.Literal(value=value, of_type=of_type):
+            plain = float(value) if of_type is FLOAT and isinstance(value, Decimal) else value
+            return replace(expression, value=plain, type=of_type)
+        case ir.Attribute(name=name):
+            return replace(expression, type=scope.type_of(name))
+        case ir.Events():
+            return replace(expression, type=INTEGER)
+        case ir.Length():
+            return replace(expression, type=INTEGER)
+        case ir.Aggregate():
+            return _typed_aggregate(expression, scope)
+        case ir.Arithmetic():
+            return _typed_arithmetic(expression, scope)
+        case ir.Negate(operand=operand):
+            inner = typed(operand, scope)
+            _need(inner, scope, "-", is_numeric(type_of(inner)) or inner.type == DURATION, "a number")
+            return replace(expression, operand=inner, type=inner.type)
+        case ir.Comparison(operator=operator, left=left, right=right):
+            first, second = _alike([left, right], scope, f"compare with {operator}", expression.span)
+            return replace(expression, left=first, right=second, type=BOOLEAN)
+        case ir.And(operands=operands) | ir.Or(operands=operands):
+            return replace(expression, operands=tuple(condition(item, scope) for item in operands), type=BOOLEAN)
+        case ir.Not(operand=operand):
+            return replace(expression, operand=condition(operand, scope), type=BOOLEAN)
+        case ir.IsNull(operand=operand):
+            return replace(expression, operand=typed(operand, scope), type=BOOLEAN)
+        case ir.In(operand=operand, choices=choices):
+            first, *rest = _alike([operand, *choices], scope, "compare with IN", expression.span)
+            return replace(expression, operand=first, choices=tuple(rest), type=BOOLEAN)
+        case ir.Between(operand=operand, low=low, high=high):
+            at_least = ir.Comparison(">=", operand, low, span=expression.span)
+            at_most = ir.Comparison("<=", operand, high, span=expression.span)
+            return typed(ir.And((at_least, at_most), span=expression.span), scope)
+        case ir.Like(operand=operand, pattern=pattern):
+            first, second = (_string(item, scope, "LIKE") for item in (operand, pattern))
+            return replace(expression, operand=first, pattern=second, type=BOOLEAN)
+        case ir.Case(branches=branches, default=default):
+            values = _alike([value for _, value in branches] + [default], scope, "choose with CASE", expression.span)
+            conditions = [condition(when, scope) for when, _ in branches]
+            pairs = tuple(zip(conditions, values[:-1], strict=True))
+            return replace(expression, branches=pairs, default=values[-1], type=_common(map(type_of, values)))
+        case ir.Cast(operand=operand, to=to):
+            return _typed_cast(replace(expression, operand=typed(operand, scope)), to, scope)
+        case ir.Function():
+            return _typed_function(expression, scope)
+    raise AssertionError(f"no typing rule for {type(expression).__name__}")
+
+
+def condition(expression: ir.Expr, scope: Scope) -> ir.Expr:
+    """The expression, typed, which must be boolean."""
+    inner = typed(expression, scope)
+    _need(inner, scope, "a condition", inner.type == BOOLEAN, "a boolean", "Compare it with something: … > 0")
+    return inner
+
+
+def type_of(expression: ir.Expr) -> Type:
+    assert expression.type is not None, "the expression has not been typed"
+    return expression.type
+
+
+def _need(operand: ir.Expr, scope: Scope, who: str, fits: bool, what: str, hint: str | None = None) -> None:
+    """The operand must be `what`; NULL always is, and so is an attribute of unknown type."""
+    found = type_of(operand)
+    if isinstance(found, OpaqueType):
+        raise SchemaError(
+            f"cannot compute with a value of type {found.name}", scope.source.locate(operand.span), found.advice
+        )
+    if not fits and not fits_everywhere(found):
+        raise scope.fail(f"{who} needs {what}, and this is {a_type(found)}", operand.span, hint)
+
+
+def _string(operand: ir.Expr, scope: Scope, who: str) -> ir.Expr:
+    inner = typed(operand, scope)
+    _need(inner, scope, who, inner.type == STRING, "a string", "Convert it: CAST(… AS string)")
+    return inner
+
+
+def _number(operand: ir.Expr, scope: Scope, who: str) -> ir.Expr:
+    inner = typed(operand, scope)
+    _need(inner, scope, who, is_numeric(type_of(inner)), "a number", "Convert it: CAST(… AS float)")
+    return inner
+
+
+def cast_to(expression: ir.Expr, to: Type) -> ir.Expr:
+    """The expression as a value of the type, which is known to be possible; literals are converted at once."""
+    found = type_of(expression)
+    if found == to or fits_everywhere(found) or fits_everywhere(to):
+        return expression
+    if isinstance(expression, ir.Literal) and (literal := _literal_as(expression, to)) is not None:
+        return literal
+    return ir.Cast(expression, to, implicit=True, span=expression.span, type=to)
+
+
+def _literal_as(literal: ir.Literal, to: Type) -> ir.Literal | None:
+    value = literal.value
+    match literal.of_type, to:
+        case (t, f) if t == INTEGER and f == FLOAT:
+            assert isinstance(value, int)
+            return replace(literal, value=float(value), of_type=FLOAT, type=FLOAT)
+        case TimestampType(zone=None), TimestampType(zone=str() as zone):
+            assert isinstance(value, int)
+            # A literal without a zone means the clock of the column that it is compared with.
+            local = datetime(1970, 1, 1) + timedelta(microseconds=value)
+            moment = local.replace(tzinfo=ZoneInfo(zone)) - datetime(1970, 1, 1, tzinfo=ZoneInfo("UTC"))
+            return replace(literal, value=moment // timedelta(microseconds=1), of_type=to, type=to)
+    return None
+
+
+def _alike(operands: list[ir.Expr], scope: Scope, doing: str, span: Span) -> list[ir.Expr]:
+    """The operands, typed and converted to the one type that holds them all."""
+    inners = [typed(operand, scope) for operand in operands]
+    for inner in inners:
+        _need(inner, scope, doing, True, "")
+    exact = _exact_literals(operands, inners)
+    common = _common(map(type_of, exact))
+    if common is None or not all(_same_clock(inner, common) for inner in exact):
+        types = sorted({str(inner.type) for inner in inners if not fits_everywhere(type_of(inner))})
+        raise scope.fail(
+            f"cannot {doing}: {' and '.join(types)} do not go together", span, _conversion_hint(map(type_of, inners))
+        )
+    return [cast_to(inner, common) for inner in exact]
+
+
+def _same_clock(operand: ir.Expr, common: Type) -> bool:
+    """A column without a zone cannot be compared with one that has a zone; a literal takes the column's zone."""
+    zoneless = isinstance(operand.type, TimestampType) and operand.type.zone is None
+    needs_zone = isinstance(common, TimestampType) and common.zone is not None
+    return not (zoneless and needs_zone) or isinstance(operand, ir.Literal)
+
+
+def _conversion_hint(types: Iterable[Type]) -> str:
+    names = {type_.name for type_ in types}
+    if "timestamp" in names and "string" in names:
+        return "Write the constant as TIMESTAMP '2024-01-31 10:00:00'."
+    if "date" in names and "string" in names:
+        return "Write the constant as DATE '2024-01-31'."
+    if "duration" in names:
+        return "Durations go with durations: 5 minutes, INTERVAL '5' MINUTE."
+    return "Convert one of them: CAST(… AS string), CAST(… AS float), CAST(… AS timestamp)."
+
+
+def _exact_literals(operands: list[ir.Expr], inners: list[ir.Expr]) -> list[ir.Expr]:
+    """Beside a decimal, a literal such as 1.05 is the decimal it looks like, not the nearest float."""
+    if not any(isinstance(inner.type, DecimalType) for inner in inners):
+        return inners
+    exact: list[ir.Expr] = []
+    for operand, inner in zip(operands, inners, strict=True):
+        match operand:
+            case ir.Literal(value=Decimal() as value) if _fits_decimal(value):
+                scale = max(0, -int(value.normalize().as_tuple().exponent))
+                unscaled = int(value.scaleb(scale))
+                exact.append(ir.Literal(unscaled, decimal(scale), span=inner.span, type=decimal(scale)))
+            case _:
+                exact.append(inner)
+    return exact
+
+
+def _fits_decimal(value: Decimal) -> bool:
+    digits, exponent = value.normalize().as_tuple()[1:]
+    scale = max(0, -int(exponent))
+    return scale <= MOST_DECIMAL_DIGITS and len(digits) + max(0, int(exponent)) <= MOST_DECIMAL_DIGITS
+
+
+def _common(types: Iterable[Type]) -> Type | None:
+    common: Type | None = NULL
+    for type_ in types:
+        common = None if common is None else _common_of_two(common, type_)
+    return common
+
+
+def _common_of_two(left: Type, right: Type) -> Type | None:
+    if left == right or fits_everywhere(right):
+        return left
+    if fits_everywhere(left):
+        return right
+    match left, right:
+        case _ if is_numeric(left) and is_numeric(right):
+            if FLOAT in (left, right):
+                return FLOAT
+            return decimal(max(_scale(left), _scale(right)))
+        case (TimestampType() as zoned, TimestampType() as other):
+            if zoned.zone and other.zone:
+                return zoned
+            return zoned if zoned.zone else other
+        case (TimestampType(zone=None) as moment, day) | (day, TimestampType(zone=None) as moment) if day == DATE:
+            return moment
+    return None
+
+
+def _scale(type_: Type) -> int:
+    return type_.scale if isinstance(type_, DecimalType) else 0
+
+
+def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
+    operator, span = expression.operator, expression.span
+    operands = [expression.left, expression.right]
+    left, right = inners = [typed(operand, scope) for operand in operands]
+    for inner in inners:
+        _need(inner, scope, operator, True, "")
+    types = (type_of(left), type_of(right))
+    if any(map(fits_everywhere, types)):
+        known = next((type_ for type_ in types if not fits_everywhere(type_)), UNKNOWN)
+        known = FLOAT if operator == "/" else known
+        return replace(expression, left=left, right=right, type=known)
+    if all(map(is_numeric, types)):
+        return _typed_numbers(expression, _exact_literals(operands, inners))
+    temporal = _typed_temporal(expression, left, right)
+    if temporal is None:
+        hint = "Join strings with ||." if STRING in types else "See the table of operators in docs/language.md."
+        raise scope.fail(f"cannot compute {types[0]} {operator} {types[1]}", span, hint)
+    return temporal
+
+
+def _typed_numbers(expression: ir.Arithmetic, operands: list[ir.Expr]) -> ir.Expr:
+    left, right = operands
+    common = _common(map(type_of, operands))
+    assert common is not None
+    if expression.operator == "/":
+        common = FLOAT
+    elif expression.operator == "*" and isinstance(common, DecimalType):
+        # The digits after the point add up; both sides keep their own.
+        product = decimal(_scale(type_of(left)) + _scale(type_of(right)))
+        return replace(expression, left=left, right=right, type=product)
+    return replace(expression, left=cast_to(left, common), right=cast_to(right, common), type=common)
+
+
+def _typed_temporal(expression: ir.Arithmetic, left: ir.Expr, right: ir.Expr) -> ir.Expr | None:
+    first, second = (cast_to(side, timestamp()) if side.type == DATE else side for side in (left, right))
+    if isinstance(first.type, TimestampType) and isinstance(second.type, TimestampType):
+        common = _common_of_two(first.type, second.type)
+        assert common is not None
+        if not (_same_clock(first, common) and _same_clock(second, common)):
+            return None
+        first, second = cast_to(first, common), cast_to(second, common)
+    result: Type | None = None
+    match type_of(first), expression.operator, type_of(second):
+        case TimestampType(), "-", TimestampType():
+            result = DURATION
+        case TimestampType() as one, "+" | "-", other if other == DURATION:
+            result = one
+        case one, "+", TimestampType() as other if one == DURATION:
+            result = other
+        case one, "+" | "-", other if one == other == DURATION:
+            result = DURATION
+        case one, "*", other if {one, other} == {DURATION, INTEGER}:
+            result = DURATION
+        case one, "/", other if one == other == DURATION:
+            result = FLOAT
+            first, second = cast_to(first, FLOAT), cast_to(second, FLOAT)
+    return None if result is None else replace(expression, left=first, right=second, type=result)
+
+
+def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
+    argument = typed(expression.argument, scope)
+    function, found = expression.function, type_of(argument)
+    if function not in ("first", "last", "collect", "count"):
+        _need(argument, scope, function, True, "")
+    result = found
+    match function:
+        case "count":
+            result = INTEGER
+        case "sum":
+            _need(argument, scope, "sum", is_numeric(found) or found == DURATION, "a number or a duration")
+        case "avg":
+            _need(argument, scope, "avg", is_numeric(found), "a number")
+            result = FLOAT
+        case "collect":
+            result = array(found)
+    return replace(expression, argument=argument, type=result)
+
+
+def _typed_function(expression: ir.Function, scope: Scope) -> ir.Expr:
+    name = expression.name
+    if name not in FUNCTIONS:
+        known = sorted([*FUNCTIONS, "avg", "collect", "count", "first", "last", "max", "min", "sum"])
+        raise scope.fail(
+            f"unknown function '{printable(name)}'",
+            expression.name_span,
+            f"Functions: {listed(known, most=30)}.{did_you_mean(name, known)}",
+        )
+    least, most = FUNCTIONS[name]
+    given = len(expression.arguments)
+    if given < least or (most is not None and given > most):
+        wanted = f"{least}" if least == most else f"{least} or {most}" if most else f"at least {least}"
+        raise scope.fail(f"{name} takes {wanted} argument(s), and {given} are given", expression.name_span)
+    arguments, result = _function_types(expression, scope)
+    return replace(expression, arguments=tuple(arguments), type=result)
+
+
+def _function_types(expression: ir.Function, scope: Scope) -> tuple[list[ir.Expr], Type]:
+    name, given = expression.name, list(expression.arguments)
+    match name:
+        case "lower" | "upper" | "concat":
+            who = "||" if name == "concat" else name
+            return [_string(item, scope, who) for item in given], STRING
+        case "length":
+            return [_string(given[0], scope, name)], INTEGER
+        case "sqrt" | "ln" | "exp" | "power":
+            return [cast_to(_number(item, scope, name), FLOAT) for item in given], FLOAT
+        case "floor" | "ceil":
+            return [_number(given[0], scope, name)], INTEGER
+        case "abs":
+            number = typed(given[0], scope)
+            _need(number, scope, name, is_numeric(type_of(number)) or number.type == DURATION, "a number")
+            return [number], type_of(number)
+        case "round":
+            number, *places = (_number(item, scope, name) for item in given)
+            if places and not (isinstance(places[0], ir.Literal) and isinstance(places[0].value, int)):
+                raise scope.fail("the number of places to round to is a whole number, written out", places[0].span)
+            return [number, *places], type_of(number)
+    # least, greatest, coalesce
+    arguments = _alike(given, scope, f"use {name}", expression.span)
+    common = _common(map(type_of, arguments))
+    assert common is not None
+    return arguments, common
+
+
+def _typed_cast(expression: ir.Cast, to: Type, scope: Scope) -> ir.Expr:
+    found = type_of(expression.operand)
+    _need(expression.operand, scope, "CAST", True, "")
+    if not (found == to or fits_everywhere(found) or _can_cast(found, to)):
+        raise scope.fail(f"cannot convert {a_type(found)} to {a_type(to)}", expression.span)
+    return replace(expression, type=to)
+
+
+def _can_cast(found: Type, to: Type) -> bool:
+    if STRING in (found, to):
+        return found != DURATION and to != DURATION
+    if is_numeric(found) and is_numeric(to):
+        return True
+    names = (
+        found.name if isinstance(found, TimestampType) else found,
+        to.name if isinstance(to, TimestampType) else to,
+    )
+    zoned = [type_ for type_ in (found, to) if isinstance(type_, TimestampType) and type_.zone]
+    return names in _CASTS and not zoned

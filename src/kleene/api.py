@@ -1,0 +1,134 @@
+"""The public face: strings the stages together, nothing else."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.analysis.analyze import analyze
+from kleene.engine.inputs import OrderKey, make_order_key, read_events
+from kleene.engine.run import run
+from kleene.errors import SchemaError, UnsupportedError
+from kleene.ir.query import QueryDefinition
+from kleene.ir.text import query_text
+from kleene.lang import sase as sase_language
+from kleene.plan.explain import explain_dot, explain_text
+from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
+from kleene.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query, whatever language it was written in. Queries that say the same are equal."""
+
+    definition: QueryDefinition
+
+    def __repr__(self) -> str:
+        return f"<kleene.Query\n{query_text(self.definition)}>"
+
+    def match(
+        self,
+        events: Any,
+        *,
+        order_by: str | Sequence[str],
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        format: str = "all",
+        engine: str = "auto",
+        run_limit: int = DEFAULT_RUN_LIMIT,
+        match_order: bool = False,
+    ) -> Any:
+        """The matches among the events: Arrow in, Arrow out; Spark in, Spark out.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["Shelf", "Exit"], "t": [1, 5], "id": [7, 7]})
+        >>> sase("EVENT SEQ(Shelf a, !(Register r), Exit b) WHERE [id]").match(events, order_by="t").num_rows
+        1
+
+        events: a pyarrow.Table, anything with the Arrow C stream protocol (pandas, polars, DuckDB), a Spark DataFrame,
+            or a dict of such things by event type.
+        order_by: the column, or columns, that order the events; the first is the time that WITHIN measures.
+        type_column: the column that tells the type of an event; None if the input has none.
+        tie_break: further columns that decide between events of equal order keys.
+        format: "all" matches, or "non_overlapping" ones only.
+        engine: "auto" or "reference", the plain interpreter.
+        run_limit: the most partial matches that a partition may have at once, before an error is raised.
+        match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
+        """
+        order = make_order_key(order_by, tie_break)
+        options = {"format": format, "engine": engine, "run_limit": run_limit}
+        if is_spark(events):
+            return spark_batch().match(self.definition, events, order, type_column, options, match_order=match_order)
+        table, plan = prepare(self.definition, events, order, type_column, options)
+        return run(plan, table)
+
+    def explain(self, events: Any = None, *, order_by: str | Sequence[str] = (), dot: bool = False) -> str:
+        """How the query is understood and will be run: its automaton, and how the input may be split.
+
+        With events (which are not matched) attributes and types are checked too. `dot` gives the automaton in the
+        language of Graphviz instead.
+        """
+        if events is None:
+            plan = make_plan(analyze(self.definition))
+        else:
+            _, plan = prepare(self.definition, events, make_order_key(order_by, None), "type", {})
+        return explain_dot(plan.query) if dot else explain_text(plan)
+
+
+def prepare(
+    definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
+) -> tuple[pa.Table, Plan]:
+    """The events in their order, and the plan for them."""
+    table, schema = read_events(events, order, type_column)
+    return table, make_plan(analyze(definition, schema, order.order_by), **options)
+
+
+def sase(text: str, parameters: Mapping[str, str | int] | None = None) -> Query:
+    """The SASE or SASE+ query in the text.
+
+    >>> print(sase("event seq(Shelf a, Exit b) where [id] within 12 hours"))
+    <kleene.Query
+    PATTERN SEQ(Shelf a, Exit b)
+    WHERE [id]
+    WITHIN 12 hours>
+
+    parameters: values of names that stand after WITHIN, such as {"T": "12 hours"}.
+    """
+    definition = sase_language.parse(text, parameters)
+    analyze(definition)
+    return Query(definition)
+
+
+def check(query: Query, schema: Schema, order_by: Sequence[str]) -> tuple[str, ...]:
+    """The warnings about the query for an input of the schema; an error if it does not fit."""
+    return analyze(query.definition, schema, tuple(order_by)).warnings
+
+
+def is_spark(events: Any) -> bool:
+    """Whether the events, or those of a dict, are Spark DataFrames (classic or Connect)."""
+    if isinstance(events, Mapping):
+        kinds = {is_spark(part) for part in events.values()}
+        if len(kinds) > 1:
+            raise SchemaError(
+                "some inputs are Spark DataFrames and some are not",
+                hint="Give all of them as Spark DataFrames: spark.createDataFrame(arrow_table).",
+            )
+        return True in kinds
+    # By name, so that asking does not import Spark.
+    return any(
+        base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in type(events).mro()
+    )
+
+
+def spark_batch() -> ModuleType:
+    try:
+        return importlib.import_module("kleene.spark.batch")
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"matching on Spark needs the package '{error.name}'", hint="Install it: pip install 'kleene[spark]'"
+        ) from None

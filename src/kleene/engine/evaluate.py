@@ -1,0 +1,416 @@
+"""The value of an expression for given events, in plain code.
+
+Expressions come typed from analysis, so that a value is never converted here unless a `Cast` says so. NULL is None;
+NaN compares as unknown, like NULL.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+
+from kleene.engine.events import PlainValue
+from kleene.errors import ExecutionError, printable
+from kleene.ir import expr as ir
+from kleene.ir.expr import Position
+from kleene.ir.text import expression_text
+from kleene.schema import (
+    BOOLEAN,
+    DATE,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    LARGEST_INTEGER,
+    MOST_DECIMAL_DIGITS,
+    SMALLEST_INTEGER,
+    STRING,
+    DecimalType,
+    TimestampType,
+    Type,
+)
+
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+_MICROSECONDS_PER_DAY = 86_400_000_000
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """What an expression is evaluated for.
+
+    `selected` are the positions of each variable's events, `index` says which of a Kleene variable's events is the
+    current one, `column` gives an attribute's values by position, and `is_missing` says whether the event at a
+    position is of a type without the attribute.
+    """
+
+    selected: Mapping[str, Sequence[int]]
+    index: Mapping[str, int]
+    column: Callable[[str], list[PlainValue]]
+    is_missing: Callable[[int, str], bool]
+
+
+def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
+    """The expression's value; None is NULL or, of a condition, unknown."""
+    match expression:
+        case ir.Literal(value=value):
+            return value
+        case ir.Attribute():
+            return bindings.column(expression.name)[_position(expression, bindings)]
+        case ir.Comparison(operator=operator, left=left, right=right):
+            return _compare(operator, evaluate(left, bindings), evaluate(right, bindings))
+        case ir.And(operands=operands):
+            return _and(evaluate(operand, bindings) for operand in operands)
+        case ir.Or(operands=operands):
+            return _or(evaluate(operand, bindings) for operand in operands)
+        case ir.Not(operand=operand):
+            return _not(evaluate(operand, bindings))
+        case ir.Arithmetic(left=left, right=right):
+            return _arithmetic(expression, evaluate(left, bindings), evaluate(right, bindings))
+        case ir.Aggregate():
+            return _aggregate(expression, bindings)
+        case ir.Length(variable=variable):
+            return len(bindings.selected[variable])
+        case ir.Negate(operand=operand):
+            value = evaluate(operand, bindings)
+            return None if value is None else _in_range(-value, expression)
+        case ir.IsNull(operand=operand):
+            return evaluate(operand, bindings) is None
+        case ir.In(operand=operand, choices=choices):
+            value = evaluate(operand, bindings)
+            return _or(_compare("=", value, evaluate(choice, bindings)) for choice in choices)
+        case ir.Like(operand=operand, pattern=pattern):
+            return _like(evaluate(operand, bindings), evaluate(pattern, bindings))
+        case ir.Case(branches=branches, default=default):
+            chosen = (result for condition, result in branches if evaluate(condition, bindings) is True)
+            return evaluate(next(chosen, default), bindings)
+        case ir.Cast(operand=operand):
+            return _cast(expression, evaluate(operand, bindings))
+        case ir.Function(arguments=arguments):
+            return _call(expression, [evaluate(argument, bindings) for argument in arguments])
+        case ir.IfPresent(predicate=predicate):
+            missing = any(_is_missing(node, bindings) for node in ir.walk(predicate))
+            return True if missing else evaluate(predicate, bindings)
+    raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
+
+
+def _position(attribute: ir.Attribute, bindings: Bindings) -> int:
+    assert attribute.variable is not None
+    events = bindings.selected[attribute.variable]
+    match attribute.position:
+        case Position.FIRST:
+            return events[0]
+        case Position.LAST:
+            return events[-1]
+        case Position.PREVIOUS:
+            return events[bindings.index[attribute.variable] - 1]
+    return events[bindings.index.get(attribute.variable, 0)]
+
+
+def _is_missing(node: ir.Expr, bindings: Bindings) -> bool:
+    if not isinstance(node, ir.Attribute) or node.position in (Position.ALL, Position.SO_FAR):
+        return False
+    return bindings.is_missing(_position(node, bindings), node.name)
+
+
+def _compare(operator: str, left: Any, right: Any) -> bool | None:
+    # NaN is the one value that differs from itself.
+    if left is None or right is None or left != left or right != right:
+        return None
+    return _COMPARE[operator](left, right)
+
+
+def _and(values: Iterable[bool | None]) -> bool | None:
+    result: bool | None = True
+    for value in values:
+        if value is False:
+            return False
+        if value is None:
+            result = None
+    return result
+
+
+def _or(values: Iterable[bool | None]) -> bool | None:
+    return _not(_and(_not(value) for value in values))
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _like(value: str | None, pattern: str | None) -> bool | None:
+    if value is None or pattern is None:
+        return None
+    return like_pattern(pattern).fullmatch(value) is not None
+
+
+@lru_cache(maxsize=256)
+def like_pattern(pattern: str) -> re.Pattern[str]:
+    r"""LIKE as a regular expression: % is any text, _ any character, a backslash takes the next one literally.
+
+    >>> bool(like_pattern("a%").fullmatch("abc")), bool(like_pattern("a\\%").fullmatch("abc"))
+    (True, False)
+    """
+    parts = re.findall(r"\\.|.|\\", pattern, re.DOTALL)
+    wild = {"%": ".*", "_": "."}
+    return re.compile("".join(wild.get(part, re.escape(part[-1])) for part in parts), re.DOTALL)
+
+
+def _in_range(value: Any, expression: ir.Expr) -> Any:
+    """The value, if its type can hold it."""
+    match expression.type:
+        case DecimalType():
+            fits = abs(value) < 10**MOST_DECIMAL_DIGITS
+        case TimestampType():
+            fits = SMALLEST_INTEGER <= value <= LARGEST_INTEGER
+        case _:
+            fits = expression.type not in (INTEGER, DURATION) or SMALLEST_INTEGER <= value <= LARGEST_INTEGER
+    if not fits:
+        raise ExecutionError(
+            f"overflow: {printable(expression_text(expression), 200)} does not fit a {expression.type}",
+            hint="Cast an operand to float, which is approximate but has no such limit.",
+        )
+    return value
+
+
+def _arithmetic(expression: ir.Arithmetic, left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return None
+    match expression.operator:
+        case "+":
+            return _in_range(left + right, expression)
+        case "-":
+            return _in_range(left - right, expression)
+        case "*":
+            return _in_range(left * right, expression)
+        case "/":
+            return None if right == 0 else left / right
+        case "%":
+            return None if right == 0 else _remainder(left, right)
+    raise AssertionError(expression.operator)
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    """What is left after division, with the sign of the dividend."""
+    if isinstance(left, float):
+        return math.fmod(left, right) if math.isfinite(left) else math.nan
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
+
+
+def _aggregate(aggregate: ir.Aggregate, bindings: Bindings) -> Any:
+    variable, position = _aggregated(aggregate)
+    count = bindings.index[variable] if position is Position.SO_FAR else len(bindings.selected[variable])
+    if isinstance(aggregate.argument, ir.Events):
+        return count
+    values = [_value_for(aggregate.argument, variable, index, bindings) for index in range(count)]
+    if aggregate.function == "collect":
+        return values
+    return aggregated(aggregate, [value for value in values if value is not None])
+
+
+def _value_for(argument: ir.Expr, variable: str, index: int, bindings: Bindings) -> Any:
+    here = Bindings(bindings.selected, {variable: index}, bindings.column, bindings.is_missing)
+    return evaluate(argument, here)
+
+
+def _aggregated(aggregate: ir.Aggregate) -> tuple[str, Position]:
+    for node in ir.walk(aggregate.argument):
+        if isinstance(node, (ir.Attribute, ir.Events)):
+            assert node.variable is not None
+            return node.variable, node.position
+    raise AssertionError("an aggregate without a reference passed analysis")
+
+
+def aggregated(aggregate: ir.Aggregate, values: list[Any]) -> Any:
+    """The aggregate of values without NULLs. Sums are made from left to right, as an incremental engine makes them."""
+    function = aggregate.function
+    if function == "count":
+        return len(values)
+    if function in ("min", "max"):
+        values = [value for value in values if value == value]  # NaN is neither small nor large
+    if not values:
+        return None
+    match function:
+        case "first":
+            return values[0]
+        case "last":
+            return values[-1]
+        case "min":
+            return min(values)
+        case "max":
+            return max(values)
+    total = values[0]
+    for value in values[1:]:
+        total = _in_range(total + value, ir.Aggregate("sum", aggregate.argument, type=aggregate.argument.type))
+    if function == "sum":
+        return total
+    assert function == "avg"
+    return _as_float(total, aggregate.argument.type) / len(values)
+
+
+def _as_float(value: Any, type_: Type | None) -> float:
+    return value / 10**type_.scale if isinstance(type_, DecimalType) else float(value)
+
+
+def _cast(cast: ir.Cast, value: Any) -> Any:
+    source, target = cast.operand.type, cast.type
+    if value is None or source == target:
+        return value
+    try:
+        if target == STRING:
+            return text_of(value, source)
+        if source == STRING:
+            return _in_range(_parsed(value, target), cast)
+        return _in_range(_converted(value, source, target), cast)
+    except (ValueError, InvalidOperation):
+        raise ExecutionError(
+            f"{printable(expression_text(cast), 200)}: '{printable(str(value))}' is not a {target}",
+            hint="Filter such values out, or convert them before matching.",
+        ) from None
+
+
+def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
+    match target:
+        case DecimalType(scale=scale):
+            if isinstance(source, DecimalType):
+                value = Decimal(value).scaleb(-source.scale)
+            exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+            return _rounded(exact, scale, unscaled=True)
+        case TimestampType():
+            return value * _MICROSECONDS_PER_DAY
+        case _ if target == FLOAT:
+            return _as_float(value, source)
+        case _ if target == INTEGER:
+            return int(_as_float(value, source)) if source == FLOAT else _truncated(value, source)
+        case _ if target == BOOLEAN:
+            return value != 0
+        case _ if target == DATE:
+            return value // _MICROSECONDS_PER_DAY
+    raise AssertionError(f"no conversion from {source} to {target}")
+
+
+def _truncated(value: int, source: Type | None) -> int:
+    power = 10**source.scale if isinstance(source, DecimalType) else 1
+    return -(-value // power) if value < 0 else value // power
+
+
+def _parsed(text: str, target: Type | None) -> Any:
+    text = text.strip()
+    match target:
+        case TimestampType():
+            return (datetime.fromisoformat(text).replace(tzinfo=None) - _EPOCH) // _MICROSECOND
+        case DecimalType(scale=scale):
+            return _rounded(Decimal(text), scale, unscaled=True)
+        case _ if target == DATE:
+            return (date.fromisoformat(text) - _EPOCH.date()).days
+        case _ if target == INTEGER:
+            return int(text)
+        case _ if target == FLOAT:
+            return float(text)
+        case _ if target == BOOLEAN:
+            words = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+            if text.lower() in words:
+                return words[text.lower()]
+    raise ValueError(text)
+
+
+def text_of(value: Any, type_: Type | None) -> str:
+    """A value as CAST(… AS string) writes it."""
+    match type_:
+        case DecimalType(scale=scale):
+            return f"{Decimal(value).scaleb(-scale):f}"
+        case TimestampType():
+            return str((_EPOCH + value * _MICROSECOND).isoformat(" "))
+        case _ if type_ == DATE:
+            return (_EPOCH.date() + timedelta(days=value)).isoformat()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _rounded(value: Decimal, places: int, unscaled: bool = False) -> Any:
+    """The value with that many places, half of the last place away from zero."""
+    shifted = int(value.scaleb(places).quantize(Decimal(1), ROUND_HALF_UP))
+    return shifted if unscaled else Decimal(shifted).scaleb(-places)
+
+
+def _call(call: ir.Function, arguments: list[Any]) -> Any:
+    name = call.name
+    if name == "coalesce":
+        return next((argument for argument in arguments if argument is not None), None)
+    if name in ("least", "greatest"):
+        known = [argument for argument in arguments if argument is not None and argument == argument]
+        return (min if name == "least" else max)(known, default=None)
+    if any(argument is None for argument in arguments):
+        return None
+    match name:
+        case "concat":
+            return "".join(arguments)
+        case "lower":
+            return arguments[0].lower()
+        case "upper":
+            return arguments[0].upper()
+        case "length":
+            return len(arguments[0])
+        case "abs":
+            return _in_range(abs(arguments[0]), call)
+        case "floor" | "ceil":
+            return _whole(call, arguments[0])
+        case "round":
+            return _round(call, arguments[0], *arguments[1:])
+    return _float_function(name, arguments)
+
+
+def _float_function(name: str, arguments: list[float]) -> float | None:
+    """As Spark has it: the logarithm of what has none is NULL, other results out of range are NaN or infinite."""
+    try:
+        match name:
+            case "sqrt":
+                return math.sqrt(arguments[0])
+            case "ln":
+                return math.log(arguments[0]) if not arguments[0] <= 0 else None
+            case "exp":
+                return math.exp(arguments[0])
+            case "power":
+                return math.pow(*arguments)
+    except OverflowError:
+        negative = name == "power" and arguments[0] < 0 and math.fmod(arguments[1], 2) != 0
+        return -math.inf if negative else math.inf
+    except ValueError:
+        if name == "power" and arguments[0] == 0:
+            return math.inf
+        return math.nan
+    raise AssertionError(f"no function {name}")
+
+
+def _whole(call: ir.Function, value: Any) -> int | None:
+    source = call.arguments[0].type
+    if isinstance(source, DecimalType):
+        power = 10**source.scale
+        return int(value // power if call.name == "floor" else -(-value // power))
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    whole = math.floor(value) if call.name == "floor" else math.ceil(value)
+    return int(_in_range(whole, call))
+
+
+def _round(call: ir.Function, value: Any, places: int = 0) -> Any:
+    match call.type:
+        case DecimalType(scale=scale):
+            return _in_range(int(_rounded(Decimal(value).scaleb(-scale), places).scaleb(scale)), call)
+        case _ if call.type == FLOAT:
+            # repr gives the digits a person sees; rounding those is what SQL does.
+            return float(_rounded(Decimal(repr(value)), places)) if math.isfinite(value) else value
+    return _in_range(int(_rounded(Decimal(value), places)), call)

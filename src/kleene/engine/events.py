@@ -1,0 +1,105 @@
+"""Events in their order, as columns an engine can read.
+
+An engine sees every value in one plain form, whatever the input's: integers, floats, booleans and strings; timestamps
+and durations as microseconds, dates as days, decimals as integers without their point. NULL is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.errors import ExecutionError, SchemaError, printable
+from kleene.schema import DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, Schema, TimestampType, Type
+
+TYPE_OF_EVENT = "__kleene_type"
+"""The column that tells the type of an event when the input came as several inputs by name."""
+
+_MICROSECONDS_PER_DAY = 86_400_000_000
+PlainValue = bool | int | float | str | None
+
+
+@dataclass(slots=True)
+class Events:
+    """A table of events, already sorted; columns are converted when they are first read."""
+
+    table: pa.Table
+    schema: Schema
+    order_by: tuple[str, ...]
+    _columns: dict[str, list[PlainValue]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def values(self, name: str) -> list[PlainValue]:
+        if name not in self._columns:
+            self._columns[name] = plain_values(self.table.column(name), self.schema.type_of(name), name)
+        return self._columns[name]
+
+    def times(self) -> list[int | float]:
+        """The time of each event: microseconds for timestamps and dates, else the number itself."""
+        name = self.order_by[0]
+        values: list[int | float] = self.values(name)  # type: ignore[assignment]  # the order key is never NULL
+        if self.schema.type_of(name) == DATE:
+            return [days * _MICROSECONDS_PER_DAY for days in values]
+        return values
+
+    def types(self) -> list[str | None] | None:
+        """The type of each event, or None where every event is of the one type that the pattern names."""
+        name = TYPE_OF_EVENT if self.schema.by_type is not None else self.schema.type_column
+        if name is None:
+            return None
+        column: list[str | None] = self.table.column(name).to_pylist()
+        return column
+
+
+def plain_values(column: pa.ChunkedArray, type_: Type, name: str) -> list[PlainValue]:
+    """The column's values in plain form."""
+    try:
+        return _plain(column, type_)
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f"the column '{printable(name)}' of type {column.type} holds values that do not fit a {type_}: {error}",
+            hint="Cast it to microseconds (timestamps) or to a 64-bit number first.",
+        ) from None
+
+
+def _plain(column: pa.ChunkedArray, type_: Type) -> list[PlainValue]:
+    match type_:
+        case TimestampType():
+            column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+        case DecimalType(scale=scale):
+            return [None if value is None else int(value.scaleb(scale)) for value in column.to_pylist()]
+        case _ if type_ == INTEGER:
+            column = column.cast(pa.int64())
+        case _ if type_ == FLOAT:
+            column = column.cast(pa.float64())
+        case _ if type_ == STRING:
+            column = column.cast(pa.string())
+        case _ if type_ == DATE:
+            column = column.cast(pa.date32()).cast(pa.int32())
+        case _ if type_ == DURATION:
+            column = column.cast(pa.duration("us")).cast(pa.int64())
+    values: list[PlainValue] = column.to_pylist()
+    return values
+
+
+def check_order_key(table: pa.Table, order_by: tuple[str, ...]) -> None:
+    """Every event has its place in the order: no order column is NULL, and none is NaN."""
+    for name in order_by:
+        column = table.column(name)
+        count = column.null_count
+        if pa.types.is_floating(column.type):
+            count += pc.sum(pc.is_nan(column)).as_py() or 0
+        if count:
+            raise null_order_key(name, count)
+
+
+def null_order_key(name: str, count: int) -> ExecutionError:
+    rows = "row has" if count == 1 else "rows have"
+    return ExecutionError(
+        f"{count:,} {rows} no order key: the column '{printable(name)}' is NULL there",
+        hint=f"Filter them out or fill them in: without '{printable(name)}' an event has no place in the order.",
+    )

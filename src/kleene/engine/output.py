@@ -1,0 +1,169 @@
+"""Matches to the rows that people see (SEMANTICS §3 "Output")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.analysis.analyze import MATCH_END, MATCH_START
+from kleene.analysis.analyzed import AnalyzedQuery, Component
+from kleene.analysis.value_types import type_of
+from kleene.engine.evaluate import Bindings, evaluate
+from kleene.engine.events import Events
+from kleene.engine.matches import Match
+from kleene.ir import expr as ir
+from kleene.ir.expr import Position
+from kleene.schema import (
+    BOOLEAN,
+    DATE,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    MOST_DECIMAL_DIGITS,
+    STRING,
+    ArrayType,
+    DecimalType,
+    TimestampType,
+    Type,
+)
+
+_ARROW_TYPES: dict[Type, pa.DataType] = {
+    INTEGER: pa.int64(),
+    FLOAT: pa.float64(),
+    BOOLEAN: pa.bool_(),
+    STRING: pa.string(),
+    DATE: pa.date32(),
+    DURATION: pa.duration("us"),
+}
+# These give out a value of an event as it is, so that the column keeps the type it had in the input.
+_KEEPS_TYPE = ("first", "last", "min", "max")
+
+
+def output_schema(query: AnalyzedQuery, columns: pa.Schema, with_times: bool = False) -> pa.Schema:
+    """The columns of the result; `with_times` adds the start and the end of the match to those of RETURN."""
+    fields: list[pa.Field] = []
+    times = [pa.field(name, columns.field(query.order_by[0]).type) for name in (MATCH_START, MATCH_END)]
+    if query.measures is not None:
+        fields += [pa.field(measure.name, _arrow_type(measure.expression, columns)) for measure in query.measures]
+        return pa.schema(fields + times if with_times else fields)
+    fields += [pa.field(name, columns.field(name).type) for name in query.key]
+    for component in query.components:
+        if component.named:
+            struct = pa.struct([columns.field(name) for name in _attributes(component, query)])
+            fields.append(pa.field(component.name, pa.list_(struct) if component.is_kleene else struct))
+    return pa.schema(fields + times)
+
+
+def output_table(
+    query: AnalyzedQuery, events: Events, matches: Sequence[Match], columns: pa.Schema, with_times: bool = False
+) -> pa.Table:
+    """A row for each match, in the order of the matches."""
+    schema = output_schema(query, columns, with_times)
+    arrays: list[pa.Array] = []
+    if query.measures is None:
+        arrays += [_taken(events, name, [match.first for match in matches]) for name in query.key]
+        arrays += [_component_column(query, events, number, matches) for number in _named(query)]
+    else:
+        arrays += [_measure_column(query, events, measure.expression, matches, columns) for measure in query.measures]
+    if query.measures is None or with_times:
+        time = query.order_by[0]
+        arrays.append(_taken(events, time, [match.first for match in matches]))
+        arrays.append(_taken(events, time, [match.last for match in matches]))
+    return pa.table([array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema)
+
+
+def _named(query: AnalyzedQuery) -> Iterable[int]:
+    return (number for number, component in enumerate(query.components) if component.named)
+
+
+def _attributes(component: Component, query: AnalyzedQuery) -> tuple[str, ...]:
+    assert query.schema is not None
+    return query.schema.attributes_of(component.types)
+
+
+def _taken(events: Events, name: str, positions: Sequence[int]) -> pa.Array:
+    taken = events.table.column(name).take(pa.array(positions, pa.int64()))
+    return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
+
+
+def _offsets(lengths: Iterable[int]) -> pa.Array:
+    return pa.array(list(accumulate(lengths, initial=0)), pa.int32())
+
+
+def _component_column(query: AnalyzedQuery, events: Events, number: int, matches: Sequence[Match]) -> pa.Array:
+    component = query.components[number]
+    positions = [position for match in matches for position in match.selected[number]]
+    names = _attributes(component, query)
+    struct = pa.StructArray.from_arrays([_taken(events, name, positions) for name in names], names=list(names))
+    if not component.is_kleene:
+        return struct
+    return pa.ListArray.from_arrays(_offsets(len(match.selected[number]) for match in matches), struct)
+
+
+def _measure_column(
+    query: AnalyzedQuery, events: Events, expression: ir.Expr, matches: Sequence[Match], columns: pa.Schema
+) -> pa.Array:
+    names = [component.name for component in query.components]
+    match expression:
+        case ir.Attribute(variable=str() as variable, name=name, position=position):
+            which = -1 if position is Position.LAST else 0
+            number = names.index(variable)
+            return _taken(events, name, [match.selected[number][which] for match in matches])
+        case ir.Aggregate(function="collect", argument=ir.Attribute(variable=str() as variable, name=name)):
+            number = names.index(variable)
+            values = _taken(events, name, [position for match in matches for position in match.selected[number]])
+            return pa.ListArray.from_arrays(_offsets(len(match.selected[number]) for match in matches), values)
+    values = [_value(expression, names, events, match) for match in matches]
+    return arrow_values(values, type_of(expression), _arrow_type(expression, columns))
+
+
+def _value(expression: ir.Expr, names: list[str], events: Events, match: Match) -> Any:
+    selected = dict(zip(names, match.selected, strict=True))
+    # An attribute that the event's type lacks is NULL in the table, which is what RETURN shows for it.
+    return evaluate(expression, Bindings(selected, {}, events.values, lambda position, name: False))
+
+
+def _arrow_type(expression: ir.Expr, columns: pa.Schema) -> pa.DataType:
+    match expression:
+        case ir.Attribute(name=name):
+            return columns.field(name).type
+        case ir.Aggregate(function=function, argument=ir.Attribute() as argument) if function in _KEEPS_TYPE:
+            return columns.field(argument.name).type
+        case ir.Aggregate(function="collect", argument=argument):
+            return pa.list_(_arrow_type(argument, columns))
+    return arrow_type(type_of(expression))
+
+
+def arrow_type(type_: Type) -> pa.DataType:
+    match type_:
+        case DecimalType(scale=scale):
+            return pa.decimal128(MOST_DECIMAL_DIGITS, scale)
+        case TimestampType(zone=zone):
+            return pa.timestamp("us", zone)
+        case ArrayType(element=element):
+            return pa.list_(arrow_type(element))
+    return _ARROW_TYPES.get(type_, pa.null())
+
+
+def arrow_values(values: list[Any], type_: Type, target: pa.DataType) -> pa.Array:
+    """Plain values as an Arrow array of the target type."""
+    match type_:
+        case DecimalType(scale=scale):
+            exact = [None if value is None else Decimal(value).scaleb(-scale) for value in values]
+            return pa.array(exact, pa.decimal128(38, scale)).cast(target)
+        case TimestampType():
+            return pa.array(values, pa.int64()).cast(pa.timestamp("us", target.tz)).cast(target)
+        case ArrayType(element=element):
+            flat = [item for value in values for item in value]
+            return pa.ListArray.from_arrays(
+                _offsets(len(value) for value in values), arrow_values(flat, element, target.value_type)
+            )
+        case _ if type_ == DATE:
+            return pa.array(values, pa.int32()).cast(pa.date32()).cast(target)
+        case _ if type_ == DURATION:
+            return pa.array(values, pa.int64()).cast(pa.duration("us")).cast(target)
+    return pa.array(values, _ARROW_TYPES.get(type_, target)).cast(target)

@@ -1,0 +1,239 @@
+"""The plain engine: says in code what SEMANTICS §3 says in words, and is the oracle for everything faster.
+
+It follows every run, event by event, and judges negations and HAVING on the finished matches. It works from the
+analyzed query, not from the automaton, so that neither can hide a mistake of the other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.engine.evaluate import Bindings, evaluate
+from kleene.engine.events import Events, PlainValue
+from kleene.engine.matches import Match, without_overlaps
+from kleene.errors import ExecutionError, printable
+from kleene.ir.expr import Expr
+from kleene.ir.options import Format, Strategy, Window, WindowUnit
+from kleene.schema import FLOAT, DecimalType
+
+Selected = tuple[tuple[int, ...], ...]
+"""The events of a run: for each component bound so far, the numbers of its events in the partition."""
+
+
+def find_matches(query: AnalyzedQuery, events: Events, format_: Format, run_limit: int) -> list[Match]:
+    """All matches in output order; positions are those in the table of `events`."""
+    matches: list[Match] = []
+    for key, positions in _partitions(query, events).items():
+        found = _Partition(query, events, key, positions, run_limit).matches()
+        matches += without_overlaps(found) if format_ is Format.NON_OVERLAPPING else found
+    return sorted(matches, key=lambda match: match.output_order)
+
+
+def _partitions(query: AnalyzedQuery, events: Events) -> dict[tuple[PlainValue, ...], list[int]]:
+    """The positions of each partition's events; events with a NULL or NaN in the key are in none."""
+    partitions: dict[tuple[PlainValue, ...], list[int]] = defaultdict(list)
+    columns = [events.values(name) for name in query.partition_by]
+    for position in range(len(events)):
+        key = tuple(column[position] for column in columns)
+        if all(value is not None and value == value for value in key):
+            partitions[key].append(position)
+    return partitions
+
+
+@dataclass(slots=True)
+class _Partition:
+    """One partition's events. Inside, an event is known by its number in the partition."""
+
+    query: AnalyzedQuery
+    events: Events
+    key: tuple[PlainValue, ...]
+    positions: list[int]
+    run_limit: int
+
+    def matches(self) -> list[Match]:
+        times, types = self.events.times(), self.events.types()
+        judge = _Judge(
+            self.query,
+            self.events,
+            self.positions,
+            [times[position] for position in self.positions],
+            None if types is None else [types[position] for position in self.positions],
+        )
+        found = [selected for selected in self._complete_runs(judge) if judge.accepts(selected)]
+        return [Match(tuple(tuple(self.positions[event] for event in part) for part in run)) for run in found]
+
+    def _complete_runs(self, judge: _Judge) -> Iterator[Selected]:
+        """Every selection of events for all positive components, whatever negations and HAVING will say."""
+        runs: list[Selected] = []
+        for event in range(len(self.positions)):
+            moved = [after for run in runs for after in judge.moves(run, event)]
+            if judge.begins((), event):
+                moved.append(((event,),))
+            runs = [run for run in moved if not judge.is_finished(run)]
+            if len(runs) > self.run_limit:
+                raise self._too_many_runs()
+            yield from (run for run in moved if run[-1][-1] == event and judge.is_match(run))
+
+    def _too_many_runs(self) -> ExecutionError:
+        names = self.query.partition_by
+        where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, self.key, strict=True))
+        return ExecutionError(
+            f"the partition {printable(where, 200) if where else 'of all events'} has more than "
+            f"{self.run_limit:,} partial matches at once",
+            hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit.",
+        )
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Decides what a run may do with an event."""
+
+    query: AnalyzedQuery
+    events: Events
+    positions: list[int]
+    times: list[Any]
+    types: list[str | None] | None
+
+    # --- moves ---------------------------------------------------------------------------------------------------
+
+    def moves(self, run: Selected, event: int) -> Iterator[Selected]:
+        """What becomes of the run when it sees the event: nothing, one run, or several."""
+        if not self._is_in_window(run[0][0], event):
+            return
+        component = self.query.components[len(run) - 1]
+        taken = component.is_kleene and self._takes(run, event)
+        begun = self._can_be_left(run) and self.begins(run, event)
+        if taken:
+            yield (*run[:-1], (*run[-1], event))
+        if begun:
+            yield (*run, (event,))
+        match self.query.strategy:
+            case Strategy.SKIP_TILL_ANY_MATCH:
+                yield run
+            case Strategy.SKIP_TILL_NEXT_MATCH if not (taken if component.is_kleene else begun):
+                yield run
+
+    def is_match(self, run: Selected) -> bool:
+        return len(run) == len(self.query.components) and self._is_complete(run)
+
+    def is_finished(self, run: Selected) -> bool:
+        """Whether no event can change the run any more: its last component is bound and takes no more."""
+        return len(run) == len(self.query.components) and not self.query.components[-1].is_kleene
+
+    def begins(self, run: Selected, event: int) -> bool:
+        """Whether the event can be the first of the component after those of the run."""
+        component = self.query.components[len(run)]
+        return self._fits(component, component.begin, (*run, (event,)), event)
+
+    def _takes(self, run: Selected, event: int) -> bool:
+        component = self.query.components[len(run) - 1]
+        return self._fits(component, component.take, (*run[:-1], (*run[-1], event)), event)
+
+    def _fits(self, component: Component, conjuncts: Sequence[Conjunct], tried: Selected, event: int) -> bool:
+        return self._is_of_type(event, component.types) and self._hold(conjuncts, tried, trying=component.name)
+
+    def _can_be_left(self, run: Selected) -> bool:
+        return len(run) < len(self.query.components) and self._is_complete(run)
+
+    def _is_complete(self, run: Selected) -> bool:
+        return self._hold(self.query.components[len(run) - 1].complete, run)
+
+    def _is_of_type(self, event: int, types: tuple[str, ...]) -> bool:
+        return self.types is None or self.types[event] in types
+
+    def _is_in_window(self, first: int, event: int) -> bool:
+        window = self.query.window
+        if window is None:
+            return True
+        if window.unit is WindowUnit.EVENTS:
+            return event - first < window.size
+        return bool(self.times[event] - self.times[first] < self._size(window))
+
+    def _size(self, window: Window) -> Any:
+        """The window in the units of the times, which for a decimal order key have lost their point."""
+        time_type = self.query.time_type
+        if isinstance(time_type, DecimalType):
+            return window.size * 10**time_type.scale
+        return float(window.size) if time_type == FLOAT else window.size
+
+    # --- predicates ----------------------------------------------------------------------------------------------
+
+    def _hold(self, conjuncts: Sequence[Conjunct], run: Selected, trying: str | None = None) -> bool:
+        """Whether all conjuncts hold; `trying` is the variable whose last event is being tried."""
+        selected = {component.name: events for component, events in zip(self.query.components, run, strict=False)}
+        return all(self._holds(conjunct, selected, trying) for conjunct in conjuncts)
+
+    def _holds(self, conjunct: Conjunct, selected: Mapping[str, Sequence[int]], trying: str | None) -> bool:
+        """Whether the conjunct holds for each choice of the events it speaks of one at a time."""
+        names = [name for name, _ in conjunct.indexed]
+        choices = [
+            [len(selected[name]) - 1] if name == trying else range(first, len(selected[name]))
+            for name, first in conjunct.indexed
+        ]
+        return all(
+            self.value(conjunct.expression, selected, dict(zip(names, choice, strict=True))) is True
+            for choice in product(*choices)
+        )
+
+    def value(self, expression: Expr, selected: Mapping[str, Sequence[int]], index: Mapping[str, int]) -> Any:
+        return evaluate(expression, Bindings(selected, index, self._column, self._is_missing))
+
+    def _column(self, name: str) -> Any:
+        return _Renumbered(self.events.values(name), self.positions)
+
+    def _is_missing(self, event: int, attribute: str) -> bool:
+        if self.types is None:
+            return False
+        event_type = self.types[event]
+        return event_type is None or not self.events.schema.has(event_type, attribute)
+
+    # --- finished matches ----------------------------------------------------------------------------------------
+
+    def accepts(self, run: Selected) -> bool:
+        """Whether no negation forbids the match, and HAVING holds."""
+        if any(self._forbids(negation, run) for negation in self.query.negations):
+            return False
+        if self.query.having is None:
+            return True
+        selected = {component.name: events for component, events in zip(self.query.components, run, strict=True)}
+        return self.value(self.query.having, selected, {}) is True
+
+    def _forbids(self, negation: NegativeComponent, run: Selected) -> bool:
+        start, end = self._gap(negation, run)
+        selected = {component.name: events for component, events in zip(self.query.components, run, strict=True)}
+        for event in range(start, end):
+            if self._is_of_type(event, negation.types):
+                together = {**selected, negation.name: (event,)}
+                if all(self._holds(conjunct, together, None) for conjunct in negation.predicates):
+                    return True
+        return False
+
+    def _gap(self, negation: NegativeComponent, run: Selected) -> tuple[int, int]:
+        """The events, from the first number to before the second, among which the negation looks."""
+        first, last = run[0][0], run[-1][-1]
+        if negation.gap == 0:
+            assert self.query.window is not None
+            opening = self.times[last] - self._size(self.query.window)
+            return bisect_right(self.times, opening, 0, first), first
+        if negation.gap == len(run):
+            assert self.query.window is not None
+            closing = self.times[first] + self._size(self.query.window)
+            return last + 1, bisect_left(self.times, closing, last + 1)
+        return run[negation.gap - 1][-1] + 1, run[negation.gap][0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Renumbered:
+    """A column of the table, read by the events' numbers in the partition."""
+
+    values: list[PlainValue]
+    positions: list[int]
+
+    def __getitem__(self, event: int) -> PlainValue:
+        return self.values[self.positions[event]]

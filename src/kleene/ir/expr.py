@@ -1,0 +1,228 @@
+"""Expressions: what predicates, measures and HAVING are made of, whatever language wrote them.
+
+Nodes are compared by content; `span` says where in the text the node was written and `type` what analysis found out
+about it, and neither counts in comparisons. After analysis every node has its type, and every conversion is a `Cast`,
+so that an engine never has to guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from kleene.schema import Type
+from kleene.source import NO_SPAN, Span
+
+Value = bool | int | float | str | Decimal | None
+"""A literal's value. Timestamps and durations are microseconds, dates are days, both since 1970 where that matters."""
+
+
+class Position(Enum):
+    """Which of a variable's events a reference means; the value is how SASE+ writes it."""
+
+    EACH = ""  # a.price: the event; of a Kleene variable, every one of them
+    FIRST = "[1]"
+    CURRENT = "[i]"
+    PREVIOUS = "[i-1]"
+    LAST = "[LEN]"
+    SO_FAR = "[..i-1]"  # inside an aggregate: the events selected before the current one
+    ALL = "[]"  # inside an aggregate: all of the variable's events
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expr:
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    type: Type | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    value: Value
+    of_type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Expr):
+    """An attribute of the event, or of one of the events, bound to a variable.
+
+    `variable` is None only before analysis, for a bare attribute.
+    """
+
+    variable: str | None
+    name: str
+    position: Position = Position.EACH
+    variable_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Events(Expr):
+    """The events of a Kleene variable themselves: `a[]` in `count(a[])`."""
+
+    variable: str
+    position: Position
+    variable_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Length(Expr):
+    """`a.LEN`: how many events the Kleene variable has selected."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Expr):
+    """A function of a Kleene variable's events: `argument` is evaluated for each of them, NULLs are skipped."""
+
+    function: str
+    argument: Expr
+    name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Expr):
+    operator: str  # + - * / %
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Expr):
+    operator: str  # = != < <= > >=
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expr):
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expr):
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class In(Expr):
+    operand: Expr
+    choices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expr):
+    """Split into two comparisons by analysis; no engine sees it."""
+
+    operand: Expr
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Expr):
+    operand: Expr
+    pattern: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """`CASE WHEN … THEN … ELSE … END`; without ELSE the default is a NULL literal."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    default: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """A conversion; an implicit one was put in by analysis and is not shown."""
+
+    operand: Expr
+    to: Type
+    implicit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Expr):
+    name: str
+    arguments: tuple[Expr, ...]
+    name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IfPresent(Expr):
+    """TRUE where an attribute that the predicate reads is missing from its event's type, else the predicate."""
+
+    predicate: Expr
+
+
+NEGATED_COMPARISON = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def children(expr: Expr) -> Iterator[Expr]:
+    """The expressions directly inside an expression, from left to right."""
+    for item in fields(expr):
+        yield from _expressions_in(getattr(expr, item.name))
+
+
+def _expressions_in(value: object) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _expressions_in(item)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and everything inside it, outermost first. Not recursive, so that no depth is too deep for it."""
+    waiting = [expr]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(list(children(node))))
+
+
+def depth(expr: Expr) -> int:
+    deepest, waiting = 0, [(expr, 1)]
+    while waiting:
+        node, level = waiting.pop()
+        deepest = max(deepest, level)
+        waiting.extend((child, level + 1) for child in children(node))
+    return deepest
+
+
+def with_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The same node around changed children."""
+    changed: dict[str, Any] = {}
+    for item in fields(expr):
+        old = getattr(expr, item.name)
+        new = _changed(old, change)
+        if new is not old:
+            changed[item.name] = new
+    return replace(expr, **changed) if changed else expr
+
+
+def _changed(value: Any, change: Callable[[Expr], Expr]) -> Any:
+    if isinstance(value, Expr):
+        return change(value)
+    if isinstance(value, tuple) and any(isinstance(item, (Expr, tuple)) for item in value):
+        return tuple(_changed(item, change) for item in value)
+    return value

@@ -1,0 +1,204 @@
+"""Queries and expressions as canonical text: what `repr`, EXPLAIN, errors and tests show."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from kleene.ir import expr as ir
+from kleene.ir.expr import Position
+from kleene.ir.options import Strategy, Window, WindowUnit
+from kleene.ir.pattern import Negation, Repeat, Variable
+from kleene.ir.query import EquivalenceTest, QueryDefinition
+from kleene.schema import DATE, DURATION, DecimalType, TimestampType, Type
+
+_UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
+_SMALL_UNITS = (("millisecond", 1_000), ("microsecond", 1))
+
+# How tightly operators bind: an operand that binds less tightly stands in parentheses.
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(8)
+
+
+def name_text(name: str, allow_dash: bool = False) -> str:
+    """A name as it must be written: in backquotes where it is not a plain word."""
+    plain = r"[^\W\d]\w*(-\w+)*" if allow_dash else r"[^\W\d]\w*"
+    return name if re.fullmatch(plain, name) else "`" + name.replace("`", "``") + "`"
+
+
+def duration_text(microseconds: int) -> str:
+    """The duration in the largest unit that shows it whole.
+
+    >>> duration_text(5_400_000_000), duration_text(43_200_000_000)
+    ('90 minutes', '12 hours')
+    """
+    for unit, size in (*_UNITS, *_SMALL_UNITS):
+        if microseconds % size == 0 and (microseconds or unit == "second"):
+            count = microseconds // size
+            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+    raise AssertionError("microseconds are whole")
+
+
+def window_text(window: Window) -> str:
+    match window.unit:
+        case WindowUnit.TIME:
+            return duration_text(int(window.size))
+        case WindowUnit.EVENTS:
+            return f"{window.size} events"
+    return str(window.size)
+
+
+def literal_text(value: ir.Value, type_: Type) -> str:
+    if value is None:
+        return "NULL"
+    match type_:
+        case DecimalType(scale=scale):
+            assert isinstance(value, int)
+            return f"{Decimal(value).scaleb(-scale):f}"
+        case TimestampType():
+            assert isinstance(value, int)
+            return f"TIMESTAMP '{(datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat(' ')}'"
+        case _ if type_ == DURATION:
+            assert isinstance(value, int)
+            return duration_text(value)
+        case _ if type_ == DATE:
+            assert isinstance(value, int)
+            return f"DATE '{(date(1970, 1, 1) + timedelta(days=value)).isoformat()}'"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value).upper() if isinstance(value, bool) else str(value)
+
+
+def expression_text(expression: ir.Expr) -> str:
+    """The expression as it would be written.
+
+    >>> from kleene.schema import INTEGER
+    >>> expression_text(ir.Comparison(">", ir.Attribute("a", "price", Position.CURRENT), ir.Literal(3, INTEGER)))
+    'a[i].price > 3'
+    """
+    return _text(expression, 0)
+
+
+def _text(expression: ir.Expr, least: int) -> str:
+    """The text, in parentheses if it binds less tightly than `least`."""
+    if isinstance(expression, ir.Cast) and expression.implicit:
+        return _text(expression.operand, least)
+    text, binding = _text_and_binding(expression)
+    return f"({text})" if binding < least else text
+
+
+def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
+    match expression:
+        case ir.Literal(value=value, of_type=of_type):
+            return literal_text(value, of_type), _PRIMARY
+        case ir.Attribute(variable=None, name=name):
+            return name_text(name), _PRIMARY
+        case ir.Attribute(variable=str() as variable, name=name, position=position):
+            return f"{reference_text(variable, position)}.{name_text(name)}", _PRIMARY
+        case ir.Events(variable=variable, position=position):
+            return reference_text(variable, position), _PRIMARY
+        case ir.Length(variable=variable):
+            return f"{_variable_text(variable)}.LEN", _PRIMARY
+        case ir.Aggregate(function=function, argument=argument):
+            return f"{function}({_text(argument, 0)})", _PRIMARY
+        case ir.Arithmetic(operator=operator, left=left, right=right):
+            binding = _SUM if operator in "+-" else _PRODUCT
+            return f"{_text(left, binding)} {operator} {_text(right, binding + 1)}", binding
+        case ir.Negate(operand=operand):
+            return f"-{_text(operand, _PRIMARY)}", _UNARY
+        case ir.Comparison(operator=operator, left=left, right=right):
+            return f"{_text(left, _SUM)} {operator} {_text(right, _SUM)}", _COMPARISON
+        case ir.And(operands=operands):
+            return " AND ".join(_text(operand, _AND + 1) for operand in operands), _AND
+        case ir.Or(operands=operands):
+            return " OR ".join(_text(operand, _OR + 1) for operand in operands), _OR
+        case ir.Not(operand=operand):
+            return f"NOT {_text(operand, _NOT)}", _NOT
+        case ir.IsNull(operand=operand):
+            return f"{_text(operand, _SUM)} IS NULL", _COMPARISON
+        case ir.In(operand=operand, choices=choices):
+            return f"{_text(operand, _SUM)} IN ({', '.join(_text(choice, 0) for choice in choices)})", _COMPARISON
+        case ir.Between(operand=operand, low=low, high=high):
+            return f"{_text(operand, _SUM)} BETWEEN {_text(low, _SUM)} AND {_text(high, _SUM)}", _COMPARISON
+        case ir.Like(operand=operand, pattern=pattern):
+            return f"{_text(operand, _SUM)} LIKE {_text(pattern, _SUM)}", _COMPARISON
+        case ir.Case(branches=branches, default=default):
+            whens = "".join(f" WHEN {_text(condition, 0)} THEN {_text(value, 0)}" for condition, value in branches)
+            return f"CASE{whens} ELSE {_text(default, 0)} END", _PRIMARY
+        case ir.Cast(operand=operand, to=to):
+            return f"CAST({_text(operand, 0)} AS {_type_text(to)})", _PRIMARY
+        case ir.Function(name="concat", arguments=arguments):
+            return " || ".join(_text(argument, _SUM + 1) for argument in arguments), _SUM
+        case ir.Function(name=name, arguments=arguments):
+            return f"{name_text(name)}({', '.join(_text(argument, 0) for argument in arguments)})", _PRIMARY
+        case ir.IfPresent(predicate=predicate):
+            return _text_and_binding(predicate)
+    raise AssertionError(f"no text for {type(expression).__name__}")
+
+
+def _type_text(type_: Type) -> str:
+    return f"decimal(18, {type_.scale})" if isinstance(type_, DecimalType) else type_.name
+
+
+def _variable_text(variable: str) -> str:
+    return variable if variable.startswith("#") else name_text(variable)
+
+
+def reference_text(variable: str, position: Position) -> str:
+    name = _variable_text(variable)
+    return f"{name}[{name}.LEN]" if position is Position.LAST else f"{name}{position.value}"
+
+
+def equivalence_text(test: EquivalenceTest) -> str:
+    name = name_text(test.attribute)
+    if test.constant is None:
+        return f"[{name}]"
+    return f"[{name} = {literal_text(test.constant.value, test.constant.of_type)}]"
+
+
+def _element_text(element: Variable | Repeat | Negation) -> str:
+    match element:
+        case Negation(element=variable):
+            return f"!({_element_text(variable)})"
+        case Repeat(element=variable):
+            name = f" {name_text(variable.name)}[]" if variable.name else ""
+            return f"{_types_text(variable.types)}+{name}"
+        case Variable(name=name, types=types):
+            return f"{_types_text(types)} {name_text(name)}" if name else _types_text(types)
+
+
+def _types_text(types: tuple[str, ...]) -> str:
+    names = [name_text(type_name, allow_dash=True) for type_name in types]
+    return names[0] if len(names) == 1 else f"ANY({', '.join(names)})"
+
+
+def _listed_text(element: Variable | Repeat) -> str | None:
+    if isinstance(element, Repeat):
+        return f"{name_text(element.element.name)}[]" if element.element.name else None
+    return name_text(element.name) if element.name else None
+
+
+def query_text(query: QueryDefinition) -> str:
+    """The query as SASE+ text that parses to an equal query."""
+    elements = query.pattern.elements
+    pattern = ", ".join(map(_element_text, elements))
+    lines = [f"FROM {name_text(query.from_stream, allow_dash=True)}"] if query.from_stream else []
+    lines.append(f"PATTERN SEQ({pattern})")
+    tests = [equivalence_text(test) for test in query.equivalence_tests]
+    conditions = "\n  AND ".join(tests + [_text(predicate, _AND + 1) for predicate in query.predicates])
+    if query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
+        positive = [_listed_text(element) for element in elements if not isinstance(element, Negation)]
+        names = ", ".join(name for name in positive if name)
+        conditions = f"{query.strategy.value}({names}) {{ {conditions} }}"
+    if conditions:
+        lines.append(f"WHERE {conditions}")
+    if query.window:
+        lines.append(f"WITHIN {window_text(query.window)}")
+    if query.having is not None:
+        lines.append(f"HAVING {_text(query.having, 0)}")
+    if query.measures is not None:
+        measures = [f"{_text(measure.expression, 0)} AS {name_text(measure.name)}" for measure in query.measures]
+        lines.append(f"RETURN {', '.join(measures)}")
+    if query.into_stream:
+        lines.append(f"INTO {name_text(query.into_stream, allow_dash=True)}")
+    return "\n".join(lines)

@@ -1,0 +1,148 @@
+"""What the parser complains about, in words a person can act on."""
+
+from __future__ import annotations
+
+import re
+
+from lark import Token, UnexpectedCharacters, UnexpectedToken
+
+from kleene.errors import QuerySyntaxError, listed, printable
+from kleene.source import SourceText, Span
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_LANDMARKS = re.compile(
+    r"""(?P<whole>'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*(?s:.*?)\*/)
+       |(?P<unclosed>['"`]|/\*)
+       |(?P<open>[(\[{])
+       |(?P<close>[)\]}])""",
+    re.VERBOSE,
+)
+_WHAT = {"'": "string", '"': "string", "`": "name", "/*": "comment"}
+
+# Words for terminals; a terminal that is not here is called by its own name, as keywords may be.
+_WORDS = {
+    "NAME": "a name",
+    "QUOTED_NAME": "a name",
+    "TYPE_NAME": "an event type",
+    "NUMBER": "a number",
+    "PERCENT": "a number",
+    "STRING": "a string",
+    "DURATION": "a duration",
+    "COMPARISON": "a comparison",
+    "NEGATION": "!",
+    "BRACKETS": "[ ]",
+    "LPAR": "(",
+    "RPAR": ")",
+    "LSQB": "[",
+    "RSQB": "]",
+    "LBRACE": "{",
+    "RBRACE": "}",
+    "COMMA": ",",
+    "DOT": ".",
+    "DOTDOT": "[..i-1]",
+    "SEMICOLON": ";",
+    "PLUS": "+",
+    "MINUS": "-",
+    "STAR": "*",
+    "SLASH": "/",
+    "MODULO": "%",
+    "CONCAT": "||",
+    "EVENTS": "events",
+    "UNIT": "a unit of time",
+    "STRATEGY": "a strategy",
+    "$END": "the end of the text",
+}
+_VALUES = {"NAME", "QUOTED_NAME", "NUMBER", "STRING", "LPAR"}
+_OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "MODULO", "CONCAT", "COMPARISON"}
+_UNITS = "week, day, hour, minute, second, millisecond, microsecond"
+
+
+def find_unclosed(source: SourceText, most_nesting: int) -> QuerySyntaxError | None:
+    """The first string, comment, name or bracket that never ends, or brackets nested too deep.
+
+    One linear pass before parsing: the parser would point at the end of the text, or work through a megabyte of
+    brackets first.
+    """
+    opened: list[tuple[str, int]] = []
+    for found in _LANDMARKS.finditer(source.text):
+        start = found.start()
+        match found.lastgroup:
+            case "unclosed":
+                what = _WHAT[found[0]]
+                return _at(source, start, f"the {what} that begins here has no end", f"Close it with {found[0][::-1]}")
+            case "open":
+                opened.append((found[0], start))
+                if len(opened) > most_nesting:
+                    return _at(source, start, f"brackets are nested more than {most_nesting} levels deep")
+            case "close":
+                if not opened:
+                    return _at(source, start, f"'{found[0]}' closes nothing", "Leave it out, or open it earlier.")
+                bracket, where = opened.pop()
+                if found[0] != _CLOSING[bracket]:
+                    line = source.text.count("\n", 0, where) + 1
+                    hint = f"The '{bracket}' of line {line} is closed by '{_CLOSING[bracket]}'."
+                    return _at(source, start, f"'{found[0]}' does not close '{bracket}'", hint)
+    if opened:
+        bracket, where = opened[-1]
+        return _at(source, where, f"'{bracket}' is never closed", f"Close it with '{_CLOSING[bracket]}'.")
+    return None
+
+
+def _at(source: SourceText, start: int, message: str, hint: str | None = None) -> QuerySyntaxError:
+    return QuerySyntaxError(message, source.locate(Span(start, start + 1)), hint)
+
+
+def complaint(error: UnexpectedCharacters | UnexpectedToken, source: SourceText) -> QuerySyntaxError:
+    """An error that names what was found, what could stand there instead, and, for common slips, the fix."""
+    if isinstance(error, UnexpectedCharacters):
+        start = error.pos_in_stream or 0
+        found, end, expected = source.text[start], start + 1, set(error.allowed or ())
+        if word := re.match(r"\w+", source.text[start:]):
+            found, end = word[0], start + len(word[0])
+    else:
+        token: Token = error.token
+        found, expected = str(token), set(error.accepts or error.expected)
+        start, end = token.start_pos or 0, token.end_pos or 0
+        if token.type == "$END":
+            start = end = len(source.text.rstrip())
+            found = ""
+    message = f"unexpected {_shown(found)}" if found else "the text ends too early"
+    return QuerySyntaxError(message, source.locate(Span(start, end)), _hint(found, start, expected, source))
+
+
+def _shown(found: str) -> str:
+    if found.isprintable():
+        return f"'{printable(found)}'"
+    return f"character U+{ord(found[0]):04X}"
+
+
+def _hint(found: str, start: int, expected: set[str], source: SourceText) -> str:
+    before = source.text[:start].rstrip()
+    if not before and "EVENT" in expected:
+        return "A query begins with EVENT or PATTERN: EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours"
+    if found == "{":
+        return (
+            "Braces follow WHERE or a strategy: strict_contiguity, partition_contiguity, skip_till_next_match or "
+            "skip_till_any_match, each with its list of variables."
+        )
+    if re.search(r"\bWITHIN\s+[\d.]+$", before, re.IGNORECASE) or "UNIT" in expected:
+        return f"A window looks like: 12 hours, 500 events, 100. Units: {_UNITS}."
+    if {"COMMA", "RPAR"} <= expected and "COMPARISON" not in expected and found[:1].isalpha():
+        return "Components are separated by commas: SEQ(Shelf a, Exit b)"
+    if found in ("&", "|", "^"):
+        return "Join predicates with AND or OR."
+    return "Expected " + listed(_expectations(expected)) + "."
+
+
+def _expectations(expected: set[str]) -> list[str]:
+    words: list[str] = []
+    if expected >= _VALUES:
+        expected = expected & {"NOT"}
+        words.append("an expression")
+    if expected >= _OPERATORS:
+        expected = expected - _OPERATORS - {"IS", "IN", "BETWEEN", "LIKE", "NOT"}
+        words.append("an operator")
+    for name in sorted(expected):
+        word = _WORDS.get(name, name)
+        words.append(word if word[0].isalpha() else f"'{word}'")
+    return sorted(set(words), key=lambda word: (not word[0].isalpha(), word))

@@ -1,0 +1,82 @@
+"""How an analyzed query will be run: which engine, and how the input may be split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.errors import UnsupportedError, did_you_mean, listed
+from kleene.ir.options import Format, Strategy
+
+ENGINES = ("auto", "reference")
+DEFAULT_RUN_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """Partitions are independent of each other: each can be matched anywhere."""
+
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"by key ({', '.join(self.columns)})"
+
+
+@dataclass(frozen=True, slots=True)
+class OneStream:
+    """All events must be seen together, in order."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"one stream: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    query: AnalyzedQuery
+    split: ByKey | OneStream
+    engine: str
+    format: Format = Format.ALL
+    run_limit: int = DEFAULT_RUN_LIMIT
+
+
+def make_plan(
+    query: AnalyzedQuery, format: str = "all", engine: str = "auto", run_limit: int = DEFAULT_RUN_LIMIT
+) -> Plan:
+    """The plan for a query."""
+    return Plan(query, choose_split(query), _choose_engine(engine), _checked_format(format), _checked_limit(run_limit))
+
+
+def choose_split(query: AnalyzedQuery) -> ByKey | OneStream:
+    """By key where the equivalence tests tie every component, negatives included, to one."""
+    if query.partition_by:
+        return ByKey(query.partition_by)
+    if query.strategy is Strategy.STRICT_CONTIGUITY:
+        return OneStream("strict contiguity looks at neighbours in the whole input")
+    if query.definition.equivalence_tests:
+        return OneStream("an event type lacks the attribute of the equivalence test")
+    return OneStream("the query has no equivalence test")
+
+
+def _choose_engine(engine: str) -> str:
+    if engine not in ENGINES:
+        raise UnsupportedError(
+            f"there is no engine '{engine}'", hint=f"Engines: {listed(ENGINES)}.{did_you_mean(str(engine), ENGINES)}"
+        )
+    return "reference"
+
+
+def _checked_format(format_: str) -> Format:
+    names = [member.value for member in Format]
+    if format_ not in names:
+        raise UnsupportedError(
+            f"there is no format '{format_}'", hint=f"Formats: {listed(names)}.{did_you_mean(str(format_), names)}"
+        )
+    return Format(format_)
+
+
+def _checked_limit(run_limit: int) -> int:
+    if not isinstance(run_limit, int) or run_limit < 1:
+        raise UnsupportedError(f"run_limit is a whole number from 1 up, and {run_limit!r} was given")
+    return run_limit

@@ -1,0 +1,180 @@
+"""Programs: several queries, of which one may read what another gives out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
+from kleene.api import Query, is_spark, prepare, spark_batch
+from kleene.engine.inputs import OrderKey, make_order_key
+from kleene.engine.run import run
+from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
+from kleene.ir.query import QueryDefinition
+from kleene.lang import sase as sase_language
+from kleene.plan.plan import DEFAULT_RUN_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Several queries; a stream that one makes with INTO can be read by others with FROM."""
+
+    queries: tuple[Query, ...]
+
+    def __repr__(self) -> str:
+        return "<kleene.Program\n" + ";\n".join(str(query)[len("<kleene.Query\n") : -1] for query in self.queries) + ">"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each query's result: that of its INTO, or query_1, query_2, … by its place."""
+        return tuple(query.definition.into_stream or f"query_{n}" for n, query in enumerate(self.queries, 1))
+
+    def match(
+        self,
+        events: Any,
+        *,
+        order_by: str | Sequence[str],
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        format: str = "all",
+        engine: str = "auto",
+        run_limit: int = DEFAULT_RUN_LIMIT,
+    ) -> dict[str, Any]:
+        """The result of every query, by the name of its INTO (or query_1, query_2, …); arguments as in Query.match.
+
+        A query without FROM reads the events. `FROM name` reads the stream that another query makes under the name,
+        else the input of that name in a dict of inputs, else the events.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["A", "A", "A"], "t": [1, 2, 3]})
+        >>> pairs = program('''EVENT SEQ(A x, A y) WITHIN 2 RETURN x.t AS begun INTO Pair;
+        ...                    FROM Pair EVENT SEQ(Pair p, Pair q) RETURN p.begun AS first, q.begun AS second''')
+        >>> pairs.match(events, order_by="t")["query_2"].to_pylist()
+        [{'first': 1, 'second': 2}]
+        """
+        order = make_order_key(order_by, tie_break)
+        options = {"format": format, "engine": engine, "run_limit": run_limit}
+        runner = (_SparkRunner if is_spark(_flat(events)) else _ArrowRunner)(options)
+        made: dict[str, Any] = {}
+        results: dict[str, Any] = {}
+        for name, definition in _in_order(self.queries, self.names):
+            source = definition.from_stream
+            if source in made:
+                composite = runner.find(definition, {source: made[source]}, runner.composite_order(), None)
+            else:
+                composite = runner.find(definition, self._input_of(definition, events), order, type_column)
+            made[name] = composite
+            results[name] = runner.result(composite, definition)
+        return {name: results[name] for name in self.names}
+
+    def explain(self, dot: bool = False) -> str:
+        return "\n\n".join(query.explain(dot=dot) for query in self.queries)
+
+    def _input_of(self, definition: QueryDefinition, events: Any) -> Any:
+        source = definition.from_stream
+        if source is None:
+            return events
+        if isinstance(events, Mapping) and source in events:
+            return events[source]
+        outside = {q.definition.from_stream for q in self.queries} - set(self.names) - {None}
+        if isinstance(events, Mapping) or len(outside) > 1:
+            names = [*self.names, *(events if isinstance(events, Mapping) else ())]
+            raise SchemaError(
+                f"no stream '{printable(source)}' is given or made",
+                definition.source.locate(definition.from_span),
+                f"Streams: {listed(names)}.{did_you_mean(source, names)} Give the inputs as a dict by stream name.",
+            )
+        return events
+
+
+def program(text: str, parameters: Mapping[str, str | int] | None = None) -> Program:
+    """The queries of a text, separated by `;`, checked on their own and together."""
+    definitions = sase_language.parse_program(text, parameters)
+    for definition in definitions:
+        analyze(definition)
+    found = Program(tuple(map(Query, definitions)))
+    _check_streams(found)
+    return found
+
+
+def _check_streams(found: Program) -> None:
+    by_name: dict[str, QueryDefinition] = {}
+    for name, query in zip(found.names, found.queries, strict=True):
+        definition = query.definition
+        if name in by_name:
+            raise AnalysisError(
+                f"two queries make the stream '{printable(name)}'",
+                definition.source.locate(definition.into_span),
+                "Give each its own name after INTO.",
+            )
+        by_name[name] = definition
+        for measure in definition.measures or ():
+            if definition.into_stream and measure.name in (MATCH_START, MATCH_END):
+                raise AnalysisError(
+                    f"'{measure.name}' is the name of a composite event's own time",
+                    definition.source.locate(measure.span),
+                    "Choose another name after AS.",
+                )
+    list(_in_order(found.queries, found.names))
+
+
+def _in_order(queries: tuple[Query, ...], names: tuple[str, ...]) -> Iterator[tuple[str, QueryDefinition]]:
+    """Each query after the one whose stream it reads."""
+    waiting = dict(zip(names, (query.definition for query in queries), strict=True))
+    while waiting:
+        ready = next((name for name, query in waiting.items() if query.from_stream not in waiting), None)
+        if ready is None:
+            circle = [next(iter(waiting))]
+            while circle.count(circle[-1]) < 2:
+                circle.append(str(waiting[circle[-1]].from_stream))
+            circle = circle[circle.index(circle[-1]) :]
+            query = waiting[circle[0]]
+            raise AnalysisError(
+                f"the streams form a cycle: {' reads '.join(map(printable, circle))}",
+                query.source.locate(query.from_span),
+                "A query can only read a stream that is made without it.",
+            )
+        yield ready, waiting.pop(ready)
+
+
+def _flat(events: Any) -> Any:
+    """A dict of dicts (inputs by type, by stream) as one dict, to ask what kind of inputs they are."""
+    if not isinstance(events, Mapping):
+        return events
+    flat: dict[object, Any] = {}
+    for name, part in events.items():
+        flat |= {(name, inner): value for inner, value in part.items()} if isinstance(part, Mapping) else {name: part}
+    return flat
+
+
+@dataclass(frozen=True, slots=True)
+class _ArrowRunner:
+    options: dict[str, Any]
+
+    def composite_order(self) -> OrderKey:
+        return OrderKey((MATCH_END,))
+
+    def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
+        table, plan = prepare(definition, events, order, type_column, self.options)
+        return run(plan, table, with_times=True)
+
+    def result(self, composite: Any, definition: QueryDefinition) -> Any:
+        return composite if definition.measures is None else composite.drop_columns([MATCH_START, MATCH_END])
+
+
+@dataclass(frozen=True, slots=True)
+class _SparkRunner:
+    options: dict[str, Any]
+
+    def composite_order(self) -> OrderKey:
+        return OrderKey((MATCH_END,), (spark_batch().MATCH_ORDER,))
+
+    def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
+        return spark_batch().match(
+            definition, events, order, type_column, self.options, match_order=True, with_times=True
+        )
+
+    def result(self, composite: Any, definition: QueryDefinition) -> Any:
+        hidden = [spark_batch().MATCH_ORDER]
+        return composite.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))

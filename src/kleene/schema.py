@@ -1,0 +1,140 @@
+"""The types of attributes, and the attributes that events of each type have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+MOST_DECIMAL_DIGITS = 18
+SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """The type of an attribute or of an expression's value."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType(Type):
+    """Exact numbers of at most 18 digits, `scale` of them after the point."""
+
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal with {self.scale} decimal places"
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampType(Type):
+    """An instant shown in `zone`, or, where zone is None, a reading of an unnamed clock."""
+
+    zone: str | None = None
+
+    def __str__(self) -> str:
+        return f"timestamp in {self.zone}" if self.zone else "timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType(Type):
+    element: Type = Type("null")
+
+    def __str__(self) -> str:
+        return f"array of {self.element}"
+
+
+def a_type(type_: Type) -> str:
+    """The type with its article, for messages."""
+    return f"{'an' if str(type_)[0] in 'aeiou' else 'a'} {type_}"
+
+
+INTEGER = Type("integer")
+FLOAT = Type("float")
+BOOLEAN = Type("boolean")
+STRING = Type("string")
+DATE = Type("date")
+DURATION = Type("duration")
+NULL = Type("null")
+"""The type of the literal NULL: it fits everywhere."""
+UNKNOWN = Type("unknown")
+"""The type of an attribute while no input is known; like NULL it fits everywhere."""
+
+
+def decimal(scale: int) -> DecimalType:
+    return DecimalType("decimal", scale)
+
+
+def timestamp(zone: str | None = None) -> TimestampType:
+    return TimestampType("timestamp", zone)
+
+
+def array(element: Type) -> ArrayType:
+    return ArrayType("array", element)
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueType(Type):
+    """A column that Kleene carries to the output but does not compute with; `advice` says how to make it usable."""
+
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.advice})"
+
+
+def is_numeric(type_: Type) -> bool:
+    return type_ in (INTEGER, FLOAT) or isinstance(type_, DecimalType)
+
+
+def fits_everywhere(type_: Type) -> bool:
+    return type_ in (NULL, UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a stream of events.
+
+    `attributes` are those of the whole input. `by_type` is given when events came as several inputs by name: the
+    attributes that events of each type have. Otherwise every event has every attribute, and `type_column` is the
+    attribute that tells the type, or None where every event is of the one type that the pattern names.
+    """
+
+    attributes: tuple[tuple[str, Type], ...]
+    type_column: str | None = None
+    by_type: tuple[tuple[str, frozenset[str]], ...] | None = None
+
+    @cached_property
+    def _types(self) -> dict[str, Type]:
+        return dict(self.attributes)
+
+    @cached_property
+    def _attributes_by_type(self) -> dict[str, frozenset[str]] | None:
+        return None if self.by_type is None else dict(self.by_type)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._types
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def type_of(self, name: str) -> Type:
+        return self._types[name]
+
+    @property
+    def event_types(self) -> tuple[str, ...] | None:
+        """The types that exist, where that is known."""
+        return None if self.by_type is None else tuple(name for name, _ in self.by_type)
+
+    def has(self, event_type: str, name: str) -> bool:
+        """Whether events of the type have the attribute."""
+        by_type = self._attributes_by_type
+        return name in (self._types if by_type is None else by_type.get(event_type, ()))
+
+    def attributes_of(self, event_types: tuple[str, ...]) -> tuple[str, ...]:
+        """The attributes that events of at least one of the types have, in the order of the input."""
+        return tuple(name for name in self if any(self.has(event_type, name) for event_type in event_types))

@@ -1,0 +1,157 @@
+"""Reads the matching cases of tests/cases, and compares what an engine found with what they expect."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shlex
+import tomllib
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+FOLDER = Path(__file__).parent / "cases"
+NUMBER = "n"
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    query: str
+    inputs: dict[str, pa.Table] | pa.Table
+    options: dict[str, Any]
+    matches: tuple[str, ...] | None
+    rows: tuple[dict[str, Any], ...] | None
+    result: str | None
+    error: dict[str, Any] | None = None
+
+    @property
+    def is_program(self) -> bool:
+        return ";" in self.query.strip().rstrip(";")
+
+
+def load(file_name: str) -> list[Case]:
+    text = (FOLDER / file_name).read_text(encoding="utf-8")
+    return [_case(item) for item in tomllib.loads(text)["case"]]
+
+
+def load_all() -> list[Case]:
+    return [case for path in sorted(FOLDER.glob("*.toml")) if path.name != "errors.toml" for case in load(path.name)]
+
+
+def _case(item: dict[str, Any]) -> Case:
+    order_by = item.get("order_by", "t")
+    type_column = item.get("type_column", "type") or None
+    options = {"order_by": order_by, "type_column": type_column, "format": item.get("format", "all")}
+    is_error = "error" in item
+    if "inputs" in item:
+        inputs: Any = {}
+        counted = 0
+        for part in item["inputs"]:
+            inputs[part["type"]] = read_table(part["columns"], part.get("events", ""), counted, is_error)
+            counted += inputs[part["type"]].num_rows
+    else:
+        inputs = read_table(item.get("columns", "type:string t:int"), item.get("events", ""), 0, is_error)
+    if not is_error:
+        options["tie_break"] = [NUMBER]
+    return Case(
+        item["name"],
+        item["query"],
+        inputs,
+        options,
+        tuple(item["matches"]) if "matches" in item else None,
+        tuple(item["rows"]) if "rows" in item else None,
+        item.get("result"),
+        {key: item[key] for key in ("error", "line", "column", "says") if key in item} if is_error else None,
+    )
+
+
+def read_table(columns: str, events: str, counted: int = 0, bare: bool = False) -> pa.Table:
+    names, types = zip(*(column.rsplit(":", 1) for column in columns.split()), strict=True)
+    rows = [_fields(line) for line in events.splitlines() if line.strip()]
+    for row in rows:
+        assert len(row) == len(names), f"{row} does not fit {names}"
+    arrays = [
+        pa.array([_value(row[number], type_) for row in rows], arrow_type(type_)) for number, type_ in enumerate(types)
+    ]
+    table = pa.table(arrays, names=list(names))
+    return (
+        table
+        if bare
+        else table.append_column(NUMBER, pa.array(range(counted + 1, counted + 1 + len(rows)), pa.int64()))
+    )
+
+
+def _fields(line: str) -> list[str | None]:
+    """The fields of a line; NULL without quotes is NULL, with quotes it is a word."""
+    lexer = shlex.shlex(line, posix=False)
+    lexer.whitespace_split = True
+    lexer.quotes = "'"
+    lexer.commenters = ""
+    return [None if field == "NULL" else field[1:-1] if field.startswith("'") else field for field in lexer]
+
+
+def arrow_type(name: str) -> pa.DataType:
+    if name.startswith("decimal"):
+        precision, scale = name[len("decimal(") : -1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return {
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "string": pa.string(),
+        "bool": pa.bool_(),
+        "timestamp": pa.timestamp("us"),
+        "date": pa.date32(),
+        "duration": pa.duration("us"),
+    }[name]
+
+
+def _value(field: str | None, type_: str) -> Any:
+    if field is None:
+        return None
+    match type_:
+        case "int" | "duration":
+            return int(field)
+        case "float":
+            return float(field)
+        case "bool":
+            return {"true": True, "false": False}[field]
+        case "timestamp":
+            return dt.datetime.fromisoformat(field)
+        case "date":
+            return dt.date.fromisoformat(field)
+        case "string":
+            return field
+    return Decimal(field)
+
+
+def shown_matches(rows: list[dict[str, Any]], query_columns: list[str]) -> list[str]:
+    """Rows without RETURN as the case files write them: a=1 b=3,4."""
+    shown = []
+    for row in rows:
+        parts = []
+        for name in query_columns:
+            value = row[name]
+            if isinstance(value, dict):
+                parts.append(f"{name}={value[NUMBER]}")
+            elif isinstance(value, list):
+                parts.append(f"{name}={','.join(str(event[NUMBER]) for event in value)}")
+        shown.append(" ".join(parts))
+    return shown
+
+
+def shown_value(value: Any) -> Any:
+    """A value of RETURN as the case files write it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, list):
+        return [shown_value(item) for item in value]
+    if isinstance(value, dt.timedelta):
+        return value // dt.timedelta(microseconds=1)
+    if isinstance(value, dt.datetime | dt.date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return value
