@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+import kleene
+
 FOLDER = Path(__file__).parent / "cases"
 NUMBER = "n"
 
@@ -125,6 +127,34 @@ def _value(field: str | None, type_: str) -> Any:
         case "string":
             return field
     return Decimal(field)
+
+
+def run_case(case: Case) -> pa.Table:
+    """What the plain engine finds on Arrow tables."""
+    if case.is_program:
+        results = kleene.program(case.query).match(case.inputs, **case.options)
+        return results[case.result] if case.result else list(results.values())[-1]
+    return kleene.sase(case.query).match(case.inputs, **case.options)
+
+
+def check(case: Case, columns: list[str], rows: list[dict[str, Any]]) -> None:
+    """The rows are those that the case expects, in its order."""
+    if case.rows is None:
+        assert shown_matches(rows, columns) == list(case.matches)
+    else:
+        shown = [{name: shown_value(value) for name, value in row.items()} for row in rows]
+        assert near(shown) == near(case.rows)
+
+
+def near(value: Any) -> Any:
+    """Floats rounded to the digits that a case can write, and NaN made equal to itself."""
+    if isinstance(value, dict):
+        return {name: near(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [near(item) for item in value]
+    if isinstance(value, float):
+        return "NaN" if value != value else round(value, 9)
+    return value
 
 
 def shown_matches(rows: list[dict[str, Any]], query_columns: list[str]) -> list[str]:

@@ -14,10 +14,10 @@ from kleene.analysis.analyze import analyze
 from kleene.engine.inputs import OrderKey, make_order_key, read_events
 from kleene.engine.run import run
 from kleene.errors import SchemaError, UnsupportedError
+from kleene.explain import explain_dot, explain_text
 from kleene.ir.query import QueryDefinition
 from kleene.ir.text import query_text
 from kleene.lang import sase as sase_language
-from kleene.plan.explain import explain_dot, explain_text
 from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.schema import Schema
 

@@ -1,4 +1,4 @@
-"""A query as said, and the input it is asked of, to an `AnalyzedQuery`; or an error that points at what does not fit."""
+"""A query as said, and the input it is asked of, to an `AnalyzedQuery`, or to an error that points."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
         raise scope.fail(
             "the pattern has only negative components, so that nothing could be reported",
             definition.pattern.span,
-            "Add a positive component, the event whose presence makes the absence interesting: SEQ(Shelf a, !(Register b))",
+            "Add a positive component, an event that makes the absence interesting: SEQ(Shelf a, !(Register b))",
         )
     types = sorted({event_type for element in elements for event_type in variable_of(element).types})
     if schema is not None and schema.by_type is None and schema.type_column is None and len(types) > 1:
@@ -258,7 +258,8 @@ def _check_output_names(query: AnalyzedQuery, scope: Scope) -> None:
         variable = variable_of(element)
         if variable.name in taken and not isinstance(element, Negation):
             raise scope.fail(
-                f"the output would have two columns '{printable(variable.name)}': the variable and a column of {taken[variable.name]}",
+                f"the output would have two columns '{printable(variable.name or '')}': "
+                f"the variable and a column of {taken[variable.name]}",
                 variable.name_span,
                 "Rename the variable, or say what to give out with RETURN.",
             )

@@ -13,7 +13,7 @@ from itertools import product
 
 from kleene.analysis.analyzed import Conjunct
 from kleene.analysis.scope import Scope
-from kleene.errors import printable
+from kleene.errors import listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 
@@ -113,7 +113,7 @@ def _clauses(expression: ir.Expr, scope: Scope) -> list[tuple[ir.Expr, ...]]:
                 count *= len(choice)
                 if count > MOST_CONJUNCTS:
                     raise scope.fail(
-                        f"the condition grows to more than {MOST_CONJUNCTS:,} conjuncts when OR is distributed over AND",
+                        f"the condition has more than {MOST_CONJUNCTS:,} conjuncts when OR is distributed over AND",
                         expression.span,
                         "Write it as a conjunction of smaller conditions, or as several queries.",
                     )
@@ -127,7 +127,7 @@ def place(conjunct: ir.Expr, order: list[str], scope: Scope) -> Placed:
     negative = sorted({name for name, _ in references if scope.variables[name].is_negative})
     if len(negative) > 1:
         raise scope.fail(
-            f"one predicate mentions two negative components, '{printable(negative[0])}' and '{printable(negative[1])}'",
+            f"one predicate mentions two negative components, {listed(negative)}",
             conjunct.span,
             "Each negation is judged alone; compare each of them with a positive component.",
         )
@@ -171,6 +171,6 @@ def _indexed(conjunct: ir.Expr, references: list[tuple[str, Position]], scope: S
             raise scope.fail(
                 f"one predicate mentions '{printable(name)}' both with the index i and without an index",
                 conjunct.span,
-                f"Without an index every event is meant; write {name}[i] for the events after the first, {name}[1] for the first.",
+                f"Without an index every event is meant; write {name}[1] for the first, {name}[i] for those after it.",
             )
     return tuple(sorted([(name, 1) for name in by_i] + [(name, 0) for name in each]))

@@ -1,7 +1,8 @@
-"""Names to variables and attributes: `resolve` turns an expression as written into one that refers only to what exists."""
+"""Names to variables and attributes: after `resolve` an expression refers only to what exists."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -58,6 +59,12 @@ def make_scope(pattern: Sequence, source: SourceText, schema: Schema | None) -> 
     for number, element in enumerate(pattern.elements, 1):
         variable = variable_of(element)
         name = variable.name or f"#{number}"
+        if variable.name is not None and re.search(r"[#\[\]]", variable.name):
+            raise scope.fail(
+                f"a variable cannot be called '{printable(name)}'",
+                variable.name_span,
+                "Its name may hold anything but '#', '[' and ']'.",
+            )
         if name in variables:
             raise scope.fail(
                 f"two variables are called '{printable(name)}'",
@@ -94,7 +101,7 @@ def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
             raise scope.fail(
                 "an event is not a value",
                 expression.span,
-                f"Name an attribute of it: {expression.variable}[1].price; or count the events: count({expression.variable}[])",
+                f"Name an attribute: {expression.variable}[1].price; or count the events: count({expression.variable}[])",
             )
         case ir.Aggregate():
             return _resolve_aggregate(expression, scope, clause)
@@ -164,7 +171,7 @@ def _check_position(attribute: ir.Attribute, variable: ScopedVariable, scope: Sc
             raise scope.fail(
                 f"'{name}' is one event and has no index",
                 attribute.span,
-                f"Write {name}.{printable(attribute.name)}. Only a Kleene variable, declared as Type+ {name}[], has an index.",
+                f"Write {name}.{printable(attribute.name)}. Only a Kleene variable, Type+ {name}[], has an index.",
             )
         return
     if position in (Position.ALL, Position.SO_FAR):

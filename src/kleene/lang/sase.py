@@ -303,7 +303,7 @@ class _Builder(Transformer[Token, Any]):
             raise AnalysisError(
                 f"the window '{name}' is a parameter without a value",
                 self._source.locate(_span(meta)),
-                f"Write a size (12 hours, 500 events, 100), or give the value: kleene.sase(text, {{'{name}': '12 hours'}})",
+                f"Write a size (12 hours, 500 events, 100), or give it: kleene.sase(text, {{'{name}': '12 hours'}})",
             )
         value = str(self._parameters[name])
         try:

@@ -1,6 +1,0 @@
-def explain_text(plan):
-    return ""
-
-
-def explain_dot(q):
-    return ""

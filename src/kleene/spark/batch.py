@@ -1,0 +1,168 @@
+"""Spark DataFrames of events to a Spark DataFrame of matches.
+
+The events are split by the key of the query where it has one, else they form one stream; they are sorted within Spark
+partitions, and one `mapInArrow` pass matches all keys of a Spark partition. DataFrame API only, so that Spark Connect
+works. Nothing runs until the result is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
+
+from kleene.analysis.analyze import analyze
+from kleene.engine.events import TYPE_OF_EVENT
+from kleene.engine.inputs import (
+    OrderKey,
+    attributes_of,
+    check_names,
+    check_order_columns,
+    checked_type_column,
+    schema_of_inputs,
+    unified_schema,
+)
+from kleene.engine.output import output_schema
+from kleene.ir.query import QueryDefinition
+from kleene.plan.plan import ByKey, make_plan
+from kleene.schema import Schema
+from kleene.spark.match_order import MATCH_ORDER, match_order_type
+from kleene.spark.schema import arrow_schema, spark_schema, spark_type
+from kleene.spark.worker import NO_ORDER_KEY, Matcher
+
+__all__ = ["MATCH_ORDER", "match"]
+
+SHOWN_MATCH_ORDER = "match_order"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkInput:
+    """One DataFrame of all events, and what is known of its columns."""
+
+    frame: DataFrame
+    columns: pa.Schema
+    schema: Schema
+
+
+def match(
+    definition: QueryDefinition,
+    events: DataFrame | Mapping[str, DataFrame],
+    order: OrderKey,
+    type_column: str | None,
+    options: Mapping[str, Any],
+    *,
+    match_order: bool = False,
+    with_times: bool = False,
+) -> DataFrame:
+    """The matches, lazily. For composition the result carries its order in a column that is not an attribute."""
+    source = _read(events, order, type_column)
+    plan = make_plan(analyze(definition, source.schema, order.order_by), **options)
+    key = plan.split.columns if isinstance(plan.split, ByKey) else ()
+    sort_columns = _sort_columns(source.columns, order)
+    result = output_schema(plan.query, source.columns, with_times)
+    if match_order:
+        name = MATCH_ORDER if with_times else SHOWN_MATCH_ORDER
+        result = result.append(pa.field(name, match_order_type(source.columns, sort_columns)))
+    matcher = Matcher(plan, source.columns, key, sort_columns if match_order else None, result, with_times)
+    arranged = _arranged(source, key, order, sort_columns)
+    return arranged.mapInArrow(matcher, spark_schema(result))
+
+
+def _read(events: DataFrame | Mapping[str, DataFrame], order: OrderKey, type_column: str | None) -> SparkInput:
+    if isinstance(events, Mapping):
+        return _read_inputs(events, order)
+    zone = _zone(events)
+    check_names(events.columns, "the input")
+    columns = arrow_schema(events.schema, zone)
+    check_order_columns(order, columns.names, "the input")
+    return SparkInput(events, columns, Schema(attributes_of(columns), checked_type_column(columns, type_column)))
+
+
+def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput:
+    """Several inputs by event type as one DataFrame: all columns of all of them, and the type of each event."""
+    schemas: dict[str, pa.Schema] = {}
+    for name, frame in frames.items():
+        check_names([column for column in frame.columns if column != MATCH_ORDER], f"input '{name}'")
+        schemas[name] = arrow_schema(frame.schema, _zone(frame))
+        check_order_columns(order, frame.columns, f"input '{name}'")
+    unified = unified_schema(schemas)
+    parts = [_as_unified(frame, name, schemas[name], unified) for name, frame in frames.items()]
+    together = parts[0]
+    for part in parts[1:]:
+        together = together.union(part)
+    columns = unified.append(pa.field(TYPE_OF_EVENT, pa.string()))
+    attributes = pa.schema([column for column in unified if column.name != MATCH_ORDER])
+    shown = {name: _without(schema, MATCH_ORDER) for name, schema in schemas.items()}
+    return SparkInput(together, columns, schema_of_inputs(shown, attributes))
+
+
+def _without(schema: pa.Schema, name: str) -> pa.Schema:
+    return pa.schema([column for column in schema if column.name != name])
+
+
+def _as_unified(frame: DataFrame, name: str, schema: pa.Schema, unified: pa.Schema) -> DataFrame:
+    columns = [
+        (_column(field.name) if field.name in schema.names else F.lit(None))
+        .cast(spark_type(field.type))
+        .alias(field.name)
+        for field in unified
+    ]
+    return frame.select(*columns, F.lit(name).alias(TYPE_OF_EVENT))
+
+
+def _zone(frame: DataFrame) -> str:
+    return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
+
+
+def _column(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _sort_columns(columns: pa.Schema, order: OrderKey) -> tuple[str, ...]:
+    """The order key, the tie-break, and then every other column, since Spark's input has no order of its own."""
+    others = [column.name for column in columns if not pa.types.is_nested(column.type)]
+    return tuple(dict.fromkeys([*order.columns, *others]))
+
+
+def _arranged(source: SparkInput, key: tuple[str, ...], order: OrderKey, sort_columns: Iterable[str]) -> DataFrame:
+    """The events, those of a key together and in order.
+
+    Events without a place in the order go to one Spark partition and come first there, so that one task can count
+    them all before it raises the error.
+    """
+    types = {column.name: column.type for column in source.columns}
+    unordered = _any(_is_missing(name, types[name]) for name in order.order_by)
+    frame = source.frame.withColumn(NO_ORDER_KEY, unordered)
+    flag = F.col(NO_ORDER_KEY)
+    by = [flag.desc()]
+    if key:
+        has_no_key = _any(_is_missing(name, types[name]) for name in key)
+        frame = frame.where(flag | ~has_no_key)
+        keys = [_normal(name, types[name]) for name in key]
+        frame = frame.repartition(F.when(flag, F.lit(0).cast("long")).otherwise(F.xxhash64(*keys)))
+        by += [column.asc_nulls_last() for column in keys]
+    else:
+        frame = frame.repartition(1)
+    return frame.sortWithinPartitions(*by, *(_normal(name, types[name]).asc_nulls_last() for name in sort_columns))
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    found: Column | None = None
+    for condition in conditions:
+        found = condition if found is None else found | condition
+    assert found is not None
+    return found
+
+
+def _is_missing(name: str, type_: pa.DataType) -> Column:
+    column = _column(name)
+    return column.isNull() | F.isnan(column) if pa.types.is_floating(type_) else column.isNull()
+
+
+def _normal(name: str, type_: pa.DataType) -> Column:
+    """The column for comparing: -0.0 and 0.0 are one value, and adding zero makes them one."""
+    return _column(name) + F.lit(0.0) if pa.types.is_floating(type_) else _column(name)

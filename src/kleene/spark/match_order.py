@@ -1,0 +1,55 @@
+"""A column by which Spark can restore the order of matches: last event, first event, all events, their variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import pyarrow as pa
+
+from kleene.engine.matches import Match
+
+MATCH_ORDER = "__kleene_match_order"
+"""The column's name while it travels from one query of a program to the next."""
+
+
+def match_order_type(columns: pa.Schema, sort_columns: Sequence[str]) -> pa.DataType:
+    event = _event_type(columns, sort_columns)
+    return pa.struct(
+        [("last", event), ("first", event), ("events", pa.list_(event)), ("longer_first", pa.list_(pa.int64()))]
+    )
+
+
+def _event_type(columns: pa.Schema, sort_columns: Sequence[str]) -> pa.DataType:
+    fields: list[tuple[str, pa.DataType]] = []
+    for number, name in enumerate(sort_columns):
+        # Spark sorts NULLs first inside a struct; the flag before the value puts them last.
+        fields += [(f"{number}_is_null", pa.bool_()), (f"{number}", columns.field(name).type)]
+    return pa.struct(fields)
+
+
+def match_order_column(table: pa.Table, matches: Sequence[Match], sort_columns: Sequence[str]) -> pa.Array:
+    positions = [match.positions for match in matches]
+    lengths = [[-len(events) for events in match.selected] for match in matches]
+    events = _event_keys(table, [position for part in positions for position in part], sort_columns)
+    offsets = pa.array(list(accumulate(map(len, positions), initial=0)), pa.int32())
+    return pa.StructArray.from_arrays(
+        [
+            _event_keys(table, [match.last for match in matches], sort_columns),
+            _event_keys(table, [match.first for match in matches], sort_columns),
+            pa.ListArray.from_arrays(offsets, events),
+            pa.array(lengths, pa.list_(pa.int64())),
+        ],
+        names=["last", "first", "events", "longer_first"],
+    )
+
+
+def _event_keys(table: pa.Table, positions: Sequence[int], sort_columns: Sequence[str]) -> pa.Array:
+    taken = table.select(list(sort_columns)).take(pa.array(positions, pa.int64())).combine_chunks()
+    arrays: list[pa.Array] = []
+    for name in sort_columns:
+        column = taken.column(name)
+        values = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
+        arrays += [values.is_null(), values]
+    names = [label for number in range(len(sort_columns)) for label in (f"{number}_is_null", f"{number}")]
+    return pa.StructArray.from_arrays(arrays, names=names)

@@ -1,0 +1,77 @@
+"""Spark types to Arrow types and back.
+
+Spark converts between the two itself when data travels; this says beforehand what will arrive, so that the schema of
+a result is known before anything runs.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import types as st
+
+from kleene.errors import SchemaError, printable
+
+_SIMPLE: tuple[tuple[type[st.DataType], pa.DataType], ...] = (
+    (st.BooleanType, pa.bool_()),
+    (st.ByteType, pa.int8()),
+    (st.ShortType, pa.int16()),
+    (st.IntegerType, pa.int32()),
+    (st.LongType, pa.int64()),
+    (st.FloatType, pa.float32()),
+    (st.DoubleType, pa.float64()),
+    (st.StringType, pa.string()),
+    (st.CharType, pa.string()),
+    (st.VarcharType, pa.string()),
+    (st.BinaryType, pa.binary()),
+    (st.DateType, pa.date32()),
+    (st.TimestampNTZType, pa.timestamp("us")),
+    (st.DayTimeIntervalType, pa.duration("us")),
+    (st.NullType, pa.null()),
+)
+
+
+def arrow_schema(schema: st.StructType, zone: str) -> pa.Schema:
+    """The Arrow schema of a Spark schema, timestamps shown in the session's zone."""
+    return pa.schema([pa.field(field.name, _arrow_type(field.dataType, zone, field.name)) for field in schema.fields])
+
+
+def _arrow_type(type_: st.DataType, zone: str, column: str) -> pa.DataType:
+    for kind, found in _SIMPLE:
+        if isinstance(type_, kind):
+            return found
+    match type_:
+        case st.TimestampType():
+            return pa.timestamp("us", zone)
+        case st.DecimalType():
+            return pa.decimal128(type_.precision, type_.scale)
+        case st.ArrayType():
+            return pa.list_(_arrow_type(type_.elementType, zone, column))
+        case st.MapType():
+            return pa.map_(_arrow_type(type_.keyType, zone, column), _arrow_type(type_.valueType, zone, column))
+        case st.StructType():
+            return pa.struct([(field.name, _arrow_type(field.dataType, zone, column)) for field in type_.fields])
+    raise SchemaError(
+        f"the column '{printable(column)}' of type {type_.simpleString()} cannot be handed from Spark to Python",
+        hint="Drop it, or cast it to a string, a number, a date or a timestamp before matching.",
+    )
+
+
+def spark_schema(schema: pa.Schema) -> st.StructType:
+    return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in schema])
+
+
+def spark_type(type_: pa.DataType) -> st.DataType:
+    """The Spark type of an Arrow type that Kleene gives out."""
+    if pa.types.is_timestamp(type_):
+        return st.TimestampNTZType() if type_.tz is None else st.TimestampType()
+    if pa.types.is_decimal(type_):
+        return st.DecimalType(type_.precision, type_.scale)
+    if pa.types.is_map(type_):
+        return st.MapType(spark_type(type_.key_type), spark_type(type_.item_type))
+    if pa.types.is_list(type_):
+        return st.ArrayType(spark_type(type_.value_type))
+    if pa.types.is_struct(type_):
+        return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in type_])
+    found = next((kind for kind, arrow in _SIMPLE if arrow.equals(type_)), None)
+    assert found is not None, f"no Spark type for {type_}"
+    return found()

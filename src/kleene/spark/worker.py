@@ -1,0 +1,90 @@
+"""What runs inside a Spark task: sorted Arrow batches of events to Arrow batches of matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.engine.events import check_order_key, null_order_key
+from kleene.engine.run import run_in_batches
+from kleene.plan.plan import Plan
+from kleene.spark.match_order import match_order_column
+
+NO_ORDER_KEY = "__kleene_no_order_key"
+"""A flag that Spark computes: the event has no place in the order. Such events come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """A function from batches to batches, shipped to every task.
+
+    Batches come sorted by key and order, and a key is in one task only. What is held at a time is one batch and the
+    rest of the key that was not complete in the one before.
+    """
+
+    plan: Plan
+    columns: pa.Schema
+    key: tuple[str, ...]
+    sort_columns: tuple[str, ...] | None
+    result: pa.Schema
+    with_times: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in self._complete_keys(self._checked(batches)):
+            yield from self._matches(table)
+
+    def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """The batches with the columns that the plan knows; an error if any event has no place in the order."""
+        unordered: list[pa.Table] = []
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            flags = table.column(NO_ORDER_KEY)
+            table = table.select(self.columns.names).cast(self.columns)
+            if pc.any(flags).as_py():
+                unordered.append(table.filter(flags))
+            elif unordered:
+                break
+            else:
+                yield table
+        if unordered:
+            table = pa.concat_tables(unordered)
+            check_order_key(table, self.plan.query.order_by)
+            raise null_order_key(self.plan.query.order_by[0], table.num_rows)
+
+    def _complete_keys(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """Tables of whole keys: the events of the last key wait until the key changes or the input ends."""
+        waiting: list[pa.Table] = []
+        for table in tables:
+            start = self._start_of_last_key(table)
+            continues = start > 0 or not waiting or self._same_key(waiting[0], table)
+            if continues and start > 0:
+                yield pa.concat_tables([*waiting, table.slice(0, start)])
+                waiting = [table.slice(start)]
+            elif continues:
+                waiting.append(table)
+            else:
+                yield pa.concat_tables(waiting)
+                waiting = [table]
+        if waiting:
+            yield pa.concat_tables(waiting)
+
+    def _start_of_last_key(self, table: pa.Table) -> int:
+        if not self.key or not table.num_rows:
+            return 0
+        last = table.num_rows - 1
+        same = [pc.equal(table.column(name), table.column(name)[last]) for name in self.key]
+        return int(table.num_rows - pc.sum(reduce(pc.and_, same)).as_py())
+
+    def _same_key(self, left: pa.Table, right: pa.Table) -> bool:
+        return all(left.column(name)[0].as_py() == right.column(name)[0].as_py() for name in self.key)
+
+    def _matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        for matches, rows in run_in_batches(self.plan, table, self.with_times):
+            if self.sort_columns is not None:
+                order = match_order_column(table, matches, self.sort_columns)
+                rows = rows.append_column(self.result.field(self.result.names[-1]), order.cast(self.result.types[-1]))
+            yield from rows.cast(self.result).to_batches()

@@ -1,0 +1,36 @@
+"""Every matching case on Spark: the rows of the Arrow result, in the order that the result's rows can restore."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import kleene
+from case_files import Case, check, load_all, near, run_case
+from kleene.spark.schema import spark_schema
+
+
+@pytest.mark.parametrize("case", load_all(), ids=lambda case: case.name)
+def test_case_on_spark(case: Case, spark) -> None:
+    expected = run_case(case)
+    found = spark_result(case, spark)
+    check(case, found.column_names, found.to_pylist())
+    assert found.column_names == expected.column_names
+    assert near(found.to_pylist()) == near(expected.to_pylist())
+
+
+def to_spark(table: pa.Table, spark):
+    """The table with timestamps without a zone kept as such; by itself Spark would read them in the session's zone."""
+    return spark.createDataFrame(table, spark_schema(table.schema))
+
+
+def spark_result(case: Case, spark) -> pa.Table:
+    if isinstance(case.inputs, dict):
+        events = {name: to_spark(table, spark) for name, table in case.inputs.items()}
+    else:
+        events = to_spark(case.inputs, spark)
+    if case.is_program:
+        results = kleene.program(case.query).match(events, **case.options)
+        return (results[case.result] if case.result else list(results.values())[-1]).toArrow()
+    found = kleene.sase(case.query).match(events, **case.options, match_order=True)
+    return found.orderBy("match_order").drop("match_order").toArrow()
