@@ -22,7 +22,7 @@ MATCH_START, MATCH_END = "match_start", "match_end"
 def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by: tuple[str, ...] = ()) -> AnalyzedQuery:
     """What the query means for events of the schema in the order of `order_by`.
 
-    Without a schema everything is checked that does not depend on one, and types are unknown.
+    Without a schema, or without an order key, everything is checked that does not depend on it.
     """
     scope = make_scope(definition.pattern, definition.source, schema)
     time_type = _time_type(schema, order_by)
@@ -54,10 +54,8 @@ def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by:
 
 
 def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
-    if schema is None:
+    if schema is None or not order_by:
         return UNKNOWN
-    if not order_by:
-        raise SchemaError("no order key is given", hint="Name the column that orders the events: order_by='ts'.")
     time_type = schema.type_of(order_by[0])
     if not (isinstance(time_type, TimestampType) or time_type == DATE or is_numeric(time_type)):
         raise SchemaError(

@@ -101,7 +101,7 @@ def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
             raise scope.fail(
                 "an event is not a value",
                 expression.span,
-                f"Name an attribute: {expression.variable}[1].price; or count the events: count({expression.variable}[])",
+                f"Name an attribute: {expression.variable}[1].price; or count them: count({expression.variable}[])",
             )
         case ir.Aggregate():
             return _resolve_aggregate(expression, scope, clause)

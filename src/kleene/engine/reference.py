@@ -29,8 +29,9 @@ Selected = tuple[tuple[int, ...], ...]
 def find_matches(query: AnalyzedQuery, events: Events, format_: Format, run_limit: int) -> list[Match]:
     """All matches in output order; positions are those in the table of `events`."""
     matches: list[Match] = []
+    times, types = events.times(), events.types()
     for key, positions in _partitions(query, events).items():
-        found = _Partition(query, events, key, positions, run_limit).matches()
+        found = _Partition(query, events, key, positions, times, types, run_limit).matches()
         matches += without_overlaps(found) if format_ is Format.NON_OVERLAPPING else found
     return sorted(matches, key=lambda match: match.output_order)
 
@@ -54,16 +55,17 @@ class _Partition:
     events: Events
     key: tuple[PlainValue, ...]
     positions: list[int]
+    times: list[int | float]
+    types: list[str | None] | None
     run_limit: int
 
     def matches(self) -> list[Match]:
-        times, types = self.events.times(), self.events.types()
         judge = _Judge(
             self.query,
             self.events,
             self.positions,
-            [times[position] for position in self.positions],
-            None if types is None else [types[position] for position in self.positions],
+            [self.times[position] for position in self.positions],
+            None if self.types is None else [self.types[position] for position in self.positions],
         )
         found = [selected for selected in self._complete_runs(judge) if judge.accepts(selected)]
         return [Match(tuple(tuple(self.positions[event] for event in part) for part in run)) for run in found]

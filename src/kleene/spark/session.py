@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from kleene import errors
 from kleene.errors import ExecutionError, KleeneError
 
-# The fork server of Spark's Python workers must find this interpreter, with Kleene in it.
-_PYTHON = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-
 
 def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
     """A Spark inside this process; quiet, without a web page, with as many shuffle partitions as cores."""
-    for variable in _PYTHON:
+    # Spark's Python workers must be this interpreter, with Kleene in it.
+    for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         os.environ.setdefault(variable, sys.executable)
     partitions = (os.cpu_count() or 2) if cores == "*" else int(cores)
-    return (
+    logging = resources.files("kleene.spark").joinpath("log4j2.properties")
+    builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
         .config("spark.ui.enabled", "false")
@@ -28,15 +33,38 @@ def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
         .config("spark.sql.shuffle.partitions", str(partitions))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={Path(str(logging)).as_uri()}")
     )
+    with _chatter_of_start() as chatter:
+        try:
+            return builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            said = chatter.read_text(errors="replace").strip().splitlines()
+            raise ExecutionError(
+                f"Spark did not start: {said[0] if said else error}",
+                hint="Spark needs Java 17 or newer: install it, or set JAVA_HOME to where it is.",
+            ) from None
+
+
+@contextmanager
+def _chatter_of_start() -> Iterator[Path]:
+    """While open, what is written to standard error goes to a file: the JVM and its launcher greet at length."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = Path(folder, "start")
+        kept = os.dup(2)
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), 2)
+            try:
+                yield path
+            finally:
+                os.dup2(kept, 2)
+                os.close(kept)
 
 
 def kleene_error(error: BaseException) -> KleeneError | None:
     """The error that Kleene raised inside a Spark task, found in the text of what Spark raised.
 
-    >>> kleene_error(RuntimeError("Traceback …\\nkleene.errors.ExecutionError: 3 rows have no order key\\nFilter them."))
+    >>> kleene_error(RuntimeError("Traceback …\\nkleene.errors.ExecutionError: 3 rows have no order key\\nDrop them."))
     ExecutionError('3 rows have no order key')
     """
     found = re.search(r"kleene\.errors\.(\w+): (.*?)(?:\n\n|\n\s+at |\Z| SQLSTATE)", str(error), re.DOTALL)

@@ -1,0 +1,311 @@
+"""The command line: `kleene match`, `kleene check`, `kleene explain`.
+
+Exit codes: 0 done, 1 no match where --fail-if-none asked for one, 2 the command was used wrongly, 3 the query is
+wrong, 4 the input does not fit, 5 matching failed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from kleene import __version__
+from kleene.api import check as check_query
+from kleene.errors import (
+    AnalysisError,
+    ExecutionError,
+    KleeneError,
+    QuerySyntaxError,
+    SchemaError,
+    UnsupportedError,
+)
+from kleene.files import EventFiles, find_files, output_kind, read_arrow, write_arrow
+from kleene.program import Program, program
+from kleene.schema_text import parse_schema
+from kleene.show import match_table
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Find patterns in event data: sequences, repetitions and absences of events that belong together.",
+)
+# Results go to standard output, everything about the work to standard error.
+output = Console()
+notes = Console(stderr=True)
+
+NO_MATCH, QUERY_WRONG, INPUT_WRONG, FAILED = 1, 3, 4, 5
+
+QueryFile = Annotated[Path, typer.Argument(help="A file with one or more queries, or - for standard input.")]
+OrderBy = Annotated[
+    list[str], typer.Option("--order-by", "-b", help="The column that orders the events; repeat for more.")
+]
+
+
+@app.command("match")
+def match_command(
+    query: QueryFile,
+    inputs: Annotated[
+        list[str],
+        typer.Option(
+            "--input",
+            "-i",
+            help="A Parquet, CSV or JSON-lines file, or a folder of them; TYPE=PATH for one input per event type.",
+        ),
+    ],
+    order_by: OrderBy,
+    tie_break: Annotated[
+        list[str] | None, typer.Option(help="A column that decides between events of equal order; repeat for more.")
+    ] = None,
+    type_column: Annotated[str, typer.Option(help="The column that tells the type of an event.")] = "type",
+    format: Annotated[str, typer.Option(help="all, or non_overlapping.")] = "all",
+    output_path: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the matches: a name ending in .parquet, .csv or .json."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")] = False,
+    limit: Annotated[int, typer.Option(help="How many matches to show.", min=0)] = 10,
+    in_process: Annotated[
+        bool,
+        typer.Option("--in-process", help="Match on Arrow in this process, without Spark: quick for small inputs."),
+    ] = False,
+    fail_if_none: Annotated[
+        bool, typer.Option("--fail-if-none", help="Exit with code 1 when there is no match.")
+    ] = False,
+) -> None:
+    """Find the matches of a query among events."""
+    with _errors():
+        queries = _read_program(query)
+        files = _read_inputs(inputs)
+        paths = _output_paths(queries, output_path, overwrite)
+        options = {
+            "order_by": order_by,
+            "tie_break": tie_break,
+            "type_column": type_column,
+            "format": format,
+        }
+        runner = _match_in_process if in_process else _match_on_spark
+        found = runner(queries, files, options, paths, limit, overwrite)
+        if fail_if_none and not found:
+            raise typer.Exit(NO_MATCH)
+
+
+@app.command()
+def check(
+    query: QueryFile,
+    schema: Annotated[
+        str | None,
+        typer.Option(help="The columns of the input: a file of events, or text such as 'ts timestamp, id string'."),
+    ] = None,
+    order_by: Annotated[
+        list[str] | None, typer.Option("--order-by", "-b", help="The order key, to check WITHIN.")
+    ] = None,
+) -> None:
+    """Check a query, on its own or against the columns of an input."""
+    with _errors():
+        queries = _read_program(query)
+        if schema is not None:
+            known = parse_schema(schema)
+            for one in queries.queries:
+                if one.definition.from_stream not in queries.names:
+                    for warning in check_query(one, known, order_by or ()):
+                        notes.print(Text(f"warning: {warning}", style="yellow"))
+        count = len(queries.queries)
+        output.print(
+            Text("✓ ", style="bold green")
+            + Text("the query is" if count == 1 else f"{count} queries are")
+            + Text(" well formed" + ("" if schema is None else " and fit the schema"))
+        )
+
+
+@app.command()
+def explain(
+    query: QueryFile,
+    dot: Annotated[bool, typer.Option("--dot", help="The automaton in the language of Graphviz.")] = False,
+) -> None:
+    """Show how a query is understood: its automaton, its window, how the input may be split."""
+    with _errors():
+        # Not through rich: what is printed must survive a pipe into Graphviz as it is.
+        print(_read_program(query).explain(dot=dot))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"kleene {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    app()
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read_program(path: Path) -> Program:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise QuerySyntaxError(f"'{path}' is not text: byte {error.start} is not UTF-8") from None
+    except OSError as error:
+        raise SchemaError(f"cannot read the query file '{path}': {error.strerror}") from None
+    return program(text.removeprefix("\ufeff"))
+
+
+def _read_inputs(inputs: list[str]) -> EventFiles | dict[str, EventFiles]:
+    """One input, or several by event type."""
+    if len(inputs) == 1 and ("=" not in inputs[0] or Path(inputs[0]).exists()):
+        return find_files(Path(inputs[0]))
+    found: dict[str, EventFiles] = {}
+    for item in inputs:
+        name, separator, path = item.partition("=")
+        if not separator:
+            raise SchemaError(
+                f"several inputs are given, and '{item}' does not say which event type it holds",
+                hint="Write each as TYPE=PATH: --input Shelf=shelf.parquet --input Exit=exit.parquet",
+            )
+        if name in found:
+            raise SchemaError(f"two inputs are given for the event type '{name}'", hint="Put them into one folder.")
+        found[name] = find_files(Path(path))
+    return found
+
+
+def _output_paths(queries: Program, path: Path | None, overwrite: bool) -> dict[str, Path]:
+    """Where each query's matches go: of several queries, each to a name of its own."""
+    if path is None:
+        return {}
+    output_kind(path)
+    names = queries.names
+    paths = {name: path if len(names) == 1 else path.with_name(f"{path.stem}.{name}{path.suffix}") for name in names}
+    for target in paths.values():
+        if target.exists() and not overwrite:
+            raise SchemaError(f"the output '{target}' exists", hint="Choose another name, or add --overwrite.")
+    return paths
+
+
+# --- matching --------------------------------------------------------------------------------------------------------
+
+
+def _match_in_process(
+    queries: Program, files: Any, options: dict[str, Any], paths: dict[str, Path], limit: int, overwrite: bool
+) -> int:
+    events = {name: read_arrow(part) for name, part in files.items()} if isinstance(files, dict) else read_arrow(files)
+    total = 0
+    for name, table in queries.match(events, **options).items():
+        if name in paths:
+            write_arrow(table, paths[name])
+        _show(name, queries, table.column_names, table.slice(0, limit).to_pylist(), table.num_rows, paths)
+        total += table.num_rows
+    return total
+
+
+def _match_on_spark(
+    queries: Program, files: Any, options: dict[str, Any], paths: dict[str, Path], limit: int, overwrite: bool
+) -> int:
+    try:
+        from kleene.spark import session as embedded
+        from kleene.spark.files import read_spark, write_spark
+        from kleene.spark.progress import Progress as SparkProgress
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"matching on Spark needs the package '{error.name}'",
+            hint="Install it with pip install 'kleene[spark]', or match in this process with --in-process.",
+        ) from None
+    with _progress() as report:
+        session = embedded.embedded_session()
+        events = (
+            {name: read_spark(session, part) for name, part in files.items()}
+            if isinstance(files, dict)
+            else read_spark(session, files)
+        )
+        shown: list[tuple[str, list[str], list[dict[str, Any]], int]] = []
+        try:
+            with SparkProgress(session, report):
+                for name, frame in queries.match(events, **options).items():
+                    frame = frame.persist()
+                    if name in paths:
+                        write_spark(frame, paths[name], overwrite)
+                    rows = frame.limit(limit).toArrow().to_pylist()
+                    shown.append((name, frame.columns, rows, frame.count()))
+        except Exception as error:
+            raise embedded.kleene_error(error) or _spark_failure(error) from None
+        finally:
+            session.stop()
+    for name, columns, rows, count in shown:
+        _show(name, queries, columns, rows, count, paths)
+    return sum(count for *_, count in shown)
+
+
+def _spark_failure(error: Exception) -> KleeneError:
+    if isinstance(error, KleeneError):
+        return error
+    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return ExecutionError(f"Spark could not finish: {first}")
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=notes, transient=True) as progress:
+        task = progress.add_task("Starting Spark", total=None)
+
+        def report(done: int, total: int) -> None:
+            if total:
+                progress.update(task, description=f"Matching, {done} of {total} tasks", completed=done, total=total)
+
+        yield report
+
+
+def _show(
+    name: str, queries: Program, columns: list[str], rows: list[dict[str, Any]], count: int, paths: dict[str, Path]
+) -> None:
+    title = name if len(queries.names) > 1 else None
+    if rows:
+        output.print(match_table(columns, rows, title))
+    more = f", the first {len(rows)} shown" if 0 < len(rows) < count else ""
+    line = Text(f"{count:,} match{'' if count == 1 else 'es'}", style="bold") + Text(more)
+    if title and not rows:
+        line = Text(f"{title}: ") + line
+    output.print(line)
+    if name in paths:
+        output.print(Text(f"written to {paths[name]}"))
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Errors of Kleene as text and an exit code; anything else is a bug, and shows its traceback."""
+    try:
+        yield
+    except KleeneError as error:
+        _fail(error)
+
+
+def _fail(error: KleeneError) -> NoReturn:
+    codes = ((QuerySyntaxError, QUERY_WRONG), (AnalysisError, QUERY_WRONG), (SchemaError, INPUT_WRONG))
+    code = next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+    notes.print(Text("error: ", style="bold red") + Text(str(error)), soft_wrap=True)
+    raise typer.Exit(code)
+
+
+if __name__ == "__main__":
+    main()

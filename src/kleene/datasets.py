@@ -1,0 +1,120 @@
+"""Generated events with known answers: what the examples show and the benchmarks run on. Seeded, so always the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+
+OPENING = datetime(2024, 5, 4, 9, 0)
+_TIMESTAMP = pa.timestamp("us")
+
+
+@dataclass(frozen=True, slots=True)
+class RetailStore:
+    """RFID readings of a store by event type, and the items for which something was planted."""
+
+    readings: dict[str, pa.Table]
+    stolen: frozenset[str]
+    misplaced: frozenset[str]
+    carried_around: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Readings:
+    """The columns of one type of reading, as they grow."""
+
+    place: str
+    rows: list[tuple[datetime, str, int]] = field(default_factory=list)
+
+    def table(self) -> pa.Table:
+        rows = sorted(self.rows)
+        times, items, places = zip(*rows, strict=True) if rows else ((), (), ())
+        columns = {"ts": pa.array(times, _TIMESTAMP), "id": pa.array(items, pa.string())}
+        return pa.table({**columns, self.place: pa.array(places, pa.int64())})
+
+
+def retail_store(items: int = 2_000, shelves: int = 40, seed: int = 7) -> RetailStore:
+    """A day in a store, after the example of SASE 2006 §2: shelves, counters and exits that read the tags of items.
+
+    Shelves are swept every hour or two, and read an item once more when it is picked up. Most items stay or are
+    bought. Some are stolen (they leave without passing a counter), some are misplaced (they end on another shelf),
+    some are carried past several shelves before they are bought, and some are put down on another shelf but bought
+    soon after, which is nothing to report.
+
+    >>> store = retail_store(items=200)
+    >>> sorted(store.readings), len(store.stolen), len(store.misplaced)
+    (['COUNTER-READING', 'EXIT-READING', 'SHELF-READING'], 4, 6)
+    """
+    chance = random.Random(seed)
+    shelf, counter, door = _Readings("shelf_id"), _Readings("counter_id"), _Readings("door_id")
+    names = [f"tag-{number:05}" for number in range(items)]
+    stories: list[Callable[[_Item], None]] = [_Item.is_stolen] * (items // 50)
+    stories += [_Item.is_misplaced] * (items * 3 // 100) + [_Item.is_carried_around] * (items // 50)
+    stories += [_Item.is_put_down_and_bought] * (items // 20) + [_Item.is_bought] * (items // 2)
+    stories += [_Item.stays] * (items - len(stories))
+    chance.shuffle(stories)
+    for name, story in zip(names, stories, strict=True):
+        story(_Item(name, chance, shelves, shelf, counter, door))
+    by_story = {
+        story: frozenset(name for name, told in zip(names, stories, strict=True) if told is story)
+        for story in (_Item.is_stolen, _Item.is_misplaced, _Item.is_carried_around)
+    }
+    return RetailStore(
+        {"SHELF-READING": shelf.table(), "COUNTER-READING": counter.table(), "EXIT-READING": door.table()},
+        by_story[_Item.is_stolen],
+        by_story[_Item.is_misplaced],
+        by_story[_Item.is_carried_around],
+    )
+
+
+class _Item:
+    """One item's day; each method is a story that it may live through."""
+
+    def __init__(
+        self, name: str, chance: random.Random, shelves: int, shelf: _Readings, counter: _Readings, door: _Readings
+    ) -> None:
+        self._name, self._chance = name, chance
+        self._shelf, self._counter, self._door = shelf, counter, door
+        self._places = chance.sample(range(1, shelves + 1), 6)
+        self._now = OPENING + timedelta(seconds=chance.randrange(3600))
+        for _ in range(chance.randrange(2, 6)):
+            self._now += timedelta(minutes=70)
+            self._read_on_shelf(self._places[0], 1, minutes=30)
+
+    def stays(self) -> None:
+        pass
+
+    def is_bought(self) -> None:
+        self._leave(pays=True)
+
+    def is_stolen(self) -> None:
+        self._leave(pays=False)
+
+    def is_misplaced(self) -> None:
+        self._read_on_shelf(self._places[1], self._chance.randrange(2, 6), minutes=10)
+
+    def is_put_down_and_bought(self) -> None:
+        self._read_on_shelf(self._places[1], self._chance.randrange(1, 3), minutes=10)
+        self._leave(pays=True)
+
+    def is_carried_around(self) -> None:
+        for place in self._places[1 : self._chance.randrange(4, 6)]:
+            self._read_on_shelf(place, 1, minutes=4)
+        self._leave(pays=True)
+
+    def _read_on_shelf(self, place: int, times: int, minutes: int) -> None:
+        for _ in range(times):
+            self._shelf.rows.append((self._later(minutes), self._name, place))
+
+    def _leave(self, pays: bool) -> None:
+        if pays:
+            self._counter.rows.append((self._later(15), self._name, self._chance.randrange(1, 7)))
+        self._door.rows.append((self._later(10), self._name, self._chance.randrange(1, 4)))
+
+    def _later(self, minutes: int) -> datetime:
+        self._now += timedelta(seconds=self._chance.randrange(30, 60 * minutes))
+        return self._now

@@ -1,0 +1,50 @@
+"""The columns of an input, told by a file of events or by a few words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kleene.engine.inputs import DEFAULT_TYPE_COLUMN, attributes_of
+from kleene.errors import SchemaError, listed, printable
+from kleene.files import find_files, read_arrow
+from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, Schema, Type, decimal, timestamp
+
+_TYPES: dict[str, Type] = {
+    **dict.fromkeys(("int", "integer", "bigint", "long"), INTEGER),
+    **dict.fromkeys(("float", "double"), FLOAT),
+    "string": STRING,
+    **dict.fromkeys(("bool", "boolean"), BOOLEAN),
+    "date": DATE,
+    "timestamp": timestamp(),
+    "duration": DURATION,
+}
+
+
+def parse_schema(text: str) -> Schema:
+    """The schema that a path's files have, or that the text lists.
+
+    >>> parse_schema("ts timestamp, price decimal(10, 2)").type_of("price")
+    DecimalType(name='decimal', scale=2)
+    """
+    if Path(text).exists():
+        attributes = attributes_of(read_arrow(find_files(Path(text))).schema)
+    else:
+        attributes = tuple(_column(item) for item in re.split(r",(?![^(]*\))", text))
+    names = [name for name, _ in attributes]
+    return Schema(attributes, DEFAULT_TYPE_COLUMN if DEFAULT_TYPE_COLUMN in names else None)
+
+
+def _column(text: str) -> tuple[str, Type]:
+    found = re.fullmatch(r"\s*(\S+?)\s*[\s:]\s*([a-z]+)\s*(?:\(\s*\d+\s*(?:,\s*(\d+)\s*)?\))?\s*", text, re.IGNORECASE)
+    if found is None:
+        raise SchemaError(
+            f"'{printable(text.strip())}' is neither a file nor a column with its type",
+            hint="Write a schema as: ts timestamp, id string, price decimal(10, 2)",
+        )
+    name, type_name, scale = found.groups()
+    if type_name.lower() == "decimal":
+        return name, decimal(int(scale or 0))
+    if type_name.lower() not in _TYPES:
+        raise SchemaError(f"unknown type '{type_name}'", hint=f"Types: {listed([*_TYPES, 'decimal(p, s)'])}.")
+    return name, _TYPES[type_name.lower()]

@@ -1,0 +1,44 @@
+"""Matches as a table that a person can read in a terminal."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+_MOST_SHOWN = 3
+
+
+def match_table(columns: list[str], rows: list[dict[str, Any]], title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold", show_lines=False)
+    for name in columns:
+        table.add_column(Text(name), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value_text(row[name])) for name in columns))
+    return table
+
+
+def value_text(value: Any) -> str:
+    """A value in few words: an event as its attributes, many events as the first and the last.
+
+    >>> value_text({"t": 3, "id": "x"}), value_text([1, 2, 3, 4])
+    ('t=3 id=x', '4: 1 · 2 · … · 4')
+    """
+    match value:
+        case None:
+            return "NULL"
+        case dict():
+            return " ".join(f"{name}={value_text(item)}" for name, item in value.items())
+        case list() if len(value) > _MOST_SHOWN:
+            return f"{len(value)}: {value_text(value[0])} · {value_text(value[1])} · … · {value_text(value[-1])}"
+        case list():
+            return f"{len(value)}: " + " · ".join(map(value_text, value))
+        case float():
+            return f"{value:.6g}"
+        case datetime():
+            return value.isoformat(" ", "seconds" if value.microsecond == 0 else "auto")
+        case date():
+            return value.isoformat()
+    return str(value)
