@@ -45,12 +45,11 @@ _KEEPS_TYPE = ("first", "last", "min", "max")
 
 def output_schema(query: AnalyzedQuery, columns: pa.Schema, with_times: bool = False) -> pa.Schema:
     """The columns of the result; `with_times` adds the start and the end of the match to those of RETURN."""
-    fields: list[pa.Field] = []
-    times = [pa.field(name, columns.field(query.order_by[0]).type) for name in (MATCH_START, MATCH_END)]
+    times = [columns.field(query.order_by[0]).with_name(name) for name in (MATCH_START, MATCH_END)]
     if query.measures is not None:
-        fields += [pa.field(measure.name, _arrow_type(measure.expression, columns)) for measure in query.measures]
+        fields = [_arrow_field(measure.expression, columns).with_name(measure.name) for measure in query.measures]
         return pa.schema(fields + times if with_times else fields)
-    fields += [pa.field(name, columns.field(name).type) for name in query.key]
+    fields = [columns.field(name) for name in query.key]
     for component in query.components:
         if component.named:
             struct = pa.struct([columns.field(name) for name in _attributes(component, query)])
@@ -118,7 +117,7 @@ def _measure_column(
             values = _taken(events, name, [position for match in matches for position in match.selected[number]])
             return pa.ListArray.from_arrays(_offsets(len(match.selected[number]) for match in matches), values)
     values = [_value(expression, names, events, match) for match in matches]
-    return arrow_values(values, type_of(expression), _arrow_type(expression, columns))
+    return arrow_values(values, type_of(expression), _arrow_field(expression, columns).type)
 
 
 def _value(expression: ir.Expr, names: list[str], events: Events, match: Match) -> Any:
@@ -127,15 +126,16 @@ def _value(expression: ir.Expr, names: list[str], events: Events, match: Match) 
     return evaluate(expression, Bindings(selected, {}, events.values, lambda position, name: False))
 
 
-def _arrow_type(expression: ir.Expr, columns: pa.Schema) -> pa.DataType:
+def _arrow_field(expression: ir.Expr, columns: pa.Schema) -> pa.Field:
+    """The column of an expression's values; a value given out as it is keeps its field, and what that remembers."""
     match expression:
         case ir.Attribute(name=name):
-            return columns.field(name).type
+            return columns.field(name)
         case ir.Aggregate(function=function, argument=ir.Attribute() as argument) if function in _KEEPS_TYPE:
-            return columns.field(argument.name).type
+            return columns.field(argument.name)
         case ir.Aggregate(function="collect", argument=argument):
-            return pa.list_(_arrow_type(argument, columns))
-    return arrow_type(type_of(expression))
+            return pa.field("", pa.list_(_arrow_field(argument, columns).with_name("element")))
+    return pa.field("", arrow_type(type_of(expression)))
 
 
 def arrow_type(type_: Type) -> pa.DataType:

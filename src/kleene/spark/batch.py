@@ -7,6 +7,7 @@ works. Nothing runs until the result is used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from kleene.engine.inputs import (
     unified_schema,
 )
 from kleene.engine.output import output_schema
+from kleene.errors import SchemaError, listed
 from kleene.ir.query import QueryDefinition
 from kleene.plan.plan import ByKey, make_plan
 from kleene.schema import Schema
@@ -72,11 +74,17 @@ def match(
     return arranged.mapInArrow(matcher, spark_schema(result))
 
 
+def _with_plain_names(frame: DataFrame, names: list[str]) -> DataFrame:
+    """The columns in that order; mapInArrow cannot name a column with dots or backquotes, and takes them by place."""
+    plain = [name if re.fullmatch(r"\w+", name) else f"column_{number}" for number, name in enumerate(names)]
+    return frame.select(*(_column(name) for name in names)).toDF(*plain)
+
+
 def _read(events: DataFrame | Mapping[str, DataFrame], order: OrderKey, type_column: str | None) -> SparkInput:
     if isinstance(events, Mapping):
         return _read_inputs(events, order)
     zone = _zone(events)
-    check_names(events.columns, "the input")
+    _check_names(events, "the input")
     columns = arrow_schema(events.schema, zone)
     check_order_columns(order, columns.names, "the input")
     return SparkInput(events, columns, Schema(attributes_of(columns), checked_type_column(columns, type_column)))
@@ -86,7 +94,7 @@ def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput
     """Several inputs by event type as one DataFrame: all columns of all of them, and the type of each event."""
     schemas: dict[str, pa.Schema] = {}
     for name, frame in frames.items():
-        check_names([column for column in frame.columns if column != MATCH_ORDER], f"input '{name}'")
+        _check_names(frame, f"input '{name}'")
         schemas[name] = arrow_schema(frame.schema, _zone(frame))
         check_order_columns(order, frame.columns, f"input '{name}'")
     unified = unified_schema(schemas)
@@ -98,6 +106,19 @@ def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput
     attributes = pa.schema([column for column in unified if column.name != MATCH_ORDER])
     shown = {name: _without(schema, MATCH_ORDER) for name, schema in schemas.items()}
     return SparkInput(together, columns, schema_of_inputs(shown, attributes))
+
+
+def _check_names(frame: DataFrame, what: str) -> None:
+    names = [column for column in frame.columns if column != MATCH_ORDER]
+    check_names(names, what)
+    if frame.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+        folded = [name.lower() for name in names]
+        twice = [name for name in names if folded.count(name.lower()) > 1] if len(set(folded)) < len(folded) else []
+        if twice:
+            raise SchemaError(
+                f"{what} has columns that Spark takes for one: {listed(twice)}",
+                hint="Rename one of them, or set spark.sql.caseSensitive to true.",
+            )
 
 
 def _without(schema: pa.Schema, name: str) -> pa.Schema:
@@ -147,7 +168,8 @@ def _arranged(source: SparkInput, key: tuple[str, ...], order: OrderKey, sort_co
         by += [column.asc_nulls_last() for column in keys]
     else:
         frame = frame.repartition(1)
-    return frame.sortWithinPartitions(*by, *(_normal(name, types[name]).asc_nulls_last() for name in sort_columns))
+    by += [_normal(name, types[name]).asc_nulls_last() for name in sort_columns]
+    return _with_plain_names(frame.sortWithinPartitions(*by), [*source.columns.names, NO_ORDER_KEY])
 
 
 def _any(conditions: Iterable[Column]) -> Column:

@@ -30,11 +30,11 @@ def write_spark(frame: DataFrame, path: Path, overwrite: bool) -> None:
     writer = frame.write.mode("overwrite" if overwrite else "error")
     match kind:
         case FileKind.PARQUET:
-            writer.parquet(str(path))
+            writer.parquet(str(path.resolve()))
         case FileKind.CSV:
-            writer.csv(str(path), header=True)
+            writer.csv(str(path.resolve()), header=True)
         case FileKind.JSON:
-            writer.json(str(path))
+            writer.json(str(path.resolve()))
 
 
 def _flat(frame: DataFrame, name: str) -> Column:

@@ -6,11 +6,14 @@ a result is known before anything runs.
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 from pyspark.sql import types as st
 
 from kleene.errors import SchemaError, printable
 
+_SPARK_FIELD = b"kleene.spark_field"
 _SIMPLE: tuple[tuple[type[st.DataType], pa.DataType], ...] = (
     (st.BooleanType, pa.bool_()),
     (st.ByteType, pa.int8()),
@@ -31,8 +34,16 @@ _SIMPLE: tuple[tuple[type[st.DataType], pa.DataType], ...] = (
 
 
 def arrow_schema(schema: st.StructType, zone: str) -> pa.Schema:
-    """The Arrow schema of a Spark schema, timestamps shown in the session's zone."""
-    return pa.schema([pa.field(field.name, _arrow_type(field.dataType, zone, field.name)) for field in schema.fields])
+    """The Arrow schema of a Spark schema, timestamps shown in the session's zone.
+
+    Each field remembers its Spark type, since several of those have the same Arrow type.
+    """
+    return pa.schema([_arrow_field(field, zone, field.name) for field in schema.fields])
+
+
+def _arrow_field(field: st.StructField, zone: str, column: str) -> pa.Field:
+    type_ = _arrow_type(field.dataType, zone, column)
+    return pa.field(field.name, type_, metadata={_SPARK_FIELD: json.dumps(field.jsonValue())})
 
 
 def _arrow_type(type_: st.DataType, zone: str, column: str) -> pa.DataType:
@@ -49,7 +60,7 @@ def _arrow_type(type_: st.DataType, zone: str, column: str) -> pa.DataType:
         case st.MapType():
             return pa.map_(_arrow_type(type_.keyType, zone, column), _arrow_type(type_.valueType, zone, column))
         case st.StructType():
-            return pa.struct([(field.name, _arrow_type(field.dataType, zone, column)) for field in type_.fields])
+            return pa.struct([_arrow_field(field, zone, column) for field in type_.fields])
     raise SchemaError(
         f"the column '{printable(column)}' of type {type_.simpleString()} cannot be handed from Spark to Python",
         hint="Drop it, or cast it to a string, a number, a date or a timestamp before matching.",
@@ -57,7 +68,13 @@ def _arrow_type(type_: st.DataType, zone: str, column: str) -> pa.DataType:
 
 
 def spark_schema(schema: pa.Schema) -> st.StructType:
-    return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in schema])
+    return st.StructType([_spark_field(field) for field in schema])
+
+
+def _spark_field(field: pa.Field) -> st.StructField:
+    kept = (field.metadata or {}).get(_SPARK_FIELD)
+    type_ = spark_type(field.type) if kept is None else st.StructField.fromJson(json.loads(kept)).dataType
+    return st.StructField(field.name, type_)
 
 
 def spark_type(type_: pa.DataType) -> st.DataType:
@@ -71,7 +88,7 @@ def spark_type(type_: pa.DataType) -> st.DataType:
     if pa.types.is_list(type_):
         return st.ArrayType(spark_type(type_.value_type))
     if pa.types.is_struct(type_):
-        return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in type_])
+        return st.StructType([_spark_field(field) for field in type_])
     found = next((kind for kind, arrow in _SIMPLE if arrow.equals(type_)), None)
     assert found is not None, f"no Spark type for {type_}"
     return found()

@@ -41,9 +41,9 @@ class Matcher:
         """The batches with the columns that the plan knows; an error if any event has no place in the order."""
         unordered: list[pa.Table] = []
         for batch in batches:
-            table = pa.Table.from_batches([batch])
+            table = pa.Table.from_batches([batch]).rename_columns([*self.columns.names, NO_ORDER_KEY])
             flags = table.column(NO_ORDER_KEY)
-            table = table.select(self.columns.names).cast(self.columns)
+            table = table.drop_columns([NO_ORDER_KEY]).cast(self.columns)
             if pc.any(flags).as_py():
                 unordered.append(table.filter(flags))
             elif unordered:

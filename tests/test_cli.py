@@ -1,0 +1,206 @@
+"""The command line, as a person meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from kleene.cli import app
+
+EVENTS = pa.table({"type": ["Shelf", "Shelf", "Exit", "Exit"], "t": [1, 2, 5, 6], "id": ["x", "y", "x", "z"]})
+QUERY = "EVENT SEQ(Shelf a, !(Register r), Exit b)\nWHERE [id]\nWITHIN 10\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    pq.write_table(EVENTS, "events.parquet")
+    Path("query.sase").write_text(QUERY)
+    return tmp_path
+
+
+def kleene(*arguments: str, input: str | None = None):
+    return CliRunner().invoke(app, list(arguments), input=input)
+
+
+def match(*arguments: str):
+    return kleene("match", "query.sase", "--order-by", "t", "--in-process", *arguments)
+
+
+@pytest.mark.usefixtures("folder")
+class TestMatch:
+    def test_shows_a_table_and_a_count(self) -> None:
+        result = match("--input", "events.parquet")
+        assert result.exit_code == 0
+        assert "1 match" in result.stdout
+        assert "type=Shelf t=1 id=x" in result.stdout
+
+    @pytest.mark.parametrize("ending", ["csv", "jsonl"])
+    def test_reads_csv_and_json_lines(self, ending: str) -> None:
+        if ending == "csv":
+            pyarrow.csv.write_csv(EVENTS, "events.csv")
+        else:
+            Path("events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in EVENTS.to_pylist()))
+        result = match("--input", f"events.{ending}")
+        assert result.exit_code == 0, result.stderr
+        assert "1 match" in result.stdout
+
+    def test_reads_a_folder_of_files(self) -> None:
+        Path("many").mkdir()
+        pq.write_table(EVENTS.slice(0, 2), "many/1.parquet")
+        pq.write_table(EVENTS.slice(2), "many/2.parquet")
+        Path("many/_SUCCESS").touch()
+        assert "1 match" in match("--input", "many").stdout
+
+    def test_reads_one_input_per_event_type(self) -> None:
+        pq.write_table(EVENTS.slice(0, 2).drop(["type"]), "shelf.parquet")
+        pq.write_table(EVENTS.slice(2).drop(["type"]), "exit.parquet")
+        pq.write_table(EVENTS.slice(0, 0).drop(["type"]), "register.parquet")
+        inputs = (
+            "--input",
+            "Shelf=shelf.parquet",
+            "--input",
+            "Exit=exit.parquet",
+            "--input",
+            "Register=register.parquet",
+        )
+        assert "1 match" in match(*inputs).stdout
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+    def test_writes_the_matches(self, ending: str) -> None:
+        result = match("--input", "events.parquet", "--output", f"found.{ending}")
+        assert result.exit_code == 0, result.stderr
+        assert f"written to found.{ending}" in result.stdout
+        if ending == "parquet":
+            assert pq.read_table("found.parquet").column_names == ["id", "a", "b", "match_start", "match_end"]
+        else:
+            assert '"x"' in Path(f"found.{ending}").read_text()
+
+    def test_does_not_overwrite_unless_told(self) -> None:
+        Path("found.parquet").touch()
+        refused = match("--input", "events.parquet", "--output", "found.parquet")
+        assert refused.exit_code == 4
+        assert "--overwrite" in refused.stderr
+        assert Path("found.parquet").stat().st_size == 0
+        assert match("--input", "events.parquet", "--output", "found.parquet", "--overwrite").exit_code == 0
+
+    def test_exit_code_tells_that_nothing_was_found_when_asked(self) -> None:
+        Path("query.sase").write_text("EVENT Nothing n")
+        assert match("--input", "events.parquet").exit_code == 0
+        assert match("--input", "events.parquet", "--fail-if-none").exit_code == 1
+
+    def test_error_in_the_query_is_drawn_without_a_traceback(self) -> None:
+        Path("query.sase").write_text("EVENT Shelf a\nWHERE a.idd = 'x'")
+        result = match("--input", "events.parquet")
+        assert result.exit_code == 3
+        assert "line 2, column 9: event type Shelf has no attribute 'idd'" in result.stderr
+        assert "            ^^^" in result.stderr
+        assert "Did you mean 'id'?" in result.stderr
+        assert "Traceback" not in result.stderr
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "words"),
+        [
+            (["--input", "nowhere.parquet"], 4, "no file or folder 'nowhere.parquet'"),
+            (["--input", "events.parquet", "--input", "events.parquet"], 4, "TYPE=PATH"),
+            (["--input", "query.sase"], 4, "nothing that can be read as events"),
+            (["--input", "events.parquet", "--output", "found.xls"], 4, ".parquet, .csv or .json"),
+            (["--input", "events.parquet", "--tie-break", "nothing"], 4, "no column 'nothing' to order by"),
+            (["--input", "events.parquet", "--format", "some"], 5, "Formats: all, non_overlapping"),
+        ],
+    )
+    def test_bad_arguments_say_what_to_do(self, arguments: list[str], code: int, words: str) -> None:
+        result = match(*arguments)
+        assert result.exit_code == code
+        assert words in result.stderr
+
+    def test_damaged_file_is_an_error_that_names_it(self) -> None:
+        Path("damaged.parquet").write_bytes(b"PAR1 this is not Parquet")
+        result = match("--input", "damaged.parquet")
+        assert result.exit_code == 4
+        assert "'damaged.parquet' cannot be read as parquet" in result.stderr
+
+    def test_program_shows_and_writes_every_result(self) -> None:
+        Path("query.sase").write_text(
+            "EVENT Shelf s INTO Seen; FROM Seen EVENT SEQ(Seen p, Seen q) RETURN p.match_end AS t"
+        )
+        result = match("--input", "events.parquet", "--output", "found.json")
+        assert result.exit_code == 0, result.stderr
+        assert sorted(path.name for path in Path().glob("found*")) == ["found.Seen.json", "found.query_2.json"]
+
+    def test_on_spark(self, spark, monkeypatch) -> None:
+        monkeypatch.setattr(spark, "stop", lambda: None)  # the session of all tests goes on
+        command = ("match", "query.sase", "-i", "events.parquet", "-b", "t", "-o", "found.parquet")
+        done = kleene(*command)
+        assert done.exit_code == 0, done.stderr
+        assert "1 match" in done.stdout
+        assert pq.read_table("found.parquet").num_rows == 1
+        Path("query.sase").write_text("EVENT SEQ(Shelf a, Exit b) WHERE a.t + 9223372036854775807 > b.t")
+        failed = kleene(*command, "--overwrite")
+        assert failed.exit_code == 5
+        assert "overflow: a.t + 9223372036854775807" in failed.stderr
+        assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.usefixtures("folder")
+class TestCheck:
+    def test_well_formed(self) -> None:
+        result = kleene("check", "query.sase")
+        assert result.exit_code == 0
+        assert "well formed" in result.stdout
+
+    def test_against_a_file(self) -> None:
+        assert kleene("check", "query.sase", "--schema", "events.parquet", "--order-by", "t").exit_code == 0
+
+    def test_against_columns_in_words(self) -> None:
+        result = kleene("check", "query.sase", "--schema", "type string, t timestamp, id string", "--order-by", "t")
+        assert result.exit_code == 3
+        assert "WITHIN 10 seconds" in result.stderr
+
+    def test_unknown_type_in_the_schema(self) -> None:
+        result = kleene("check", "query.sase", "--schema", "t timestmap")
+        assert result.exit_code == 4
+        assert "unknown type 'timestmap'" in result.stderr
+
+    def test_reads_standard_input(self) -> None:
+        result = kleene("check", "-", input="EVENT SEQ(A a, B b) WHERE c.x = 1")
+        assert result.exit_code == 3
+        assert "unknown variable 'c'" in result.stderr
+
+    def test_file_that_is_not_text(self) -> None:
+        Path("binary.sase").write_bytes(b"EVENT \xff\xfe A")
+        result = kleene("check", "binary.sase")
+        assert result.exit_code == 3
+        assert "not UTF-8" in result.stderr
+
+    def test_missing_query_file(self) -> None:
+        result = kleene("check", "nothing.sase")
+        assert result.exit_code == 4
+        assert "cannot read the query file 'nothing.sase'" in result.stderr
+
+
+@pytest.mark.usefixtures("folder")
+class TestExplain:
+    def test_shows_the_automaton(self) -> None:
+        result = kleene("explain", "query.sase")
+        assert result.exit_code == 0
+        assert "b   begin    → F   Exit AND b.id = a.id AND b.time < a.time + 10" in result.stdout
+
+    def test_gives_dot_on_request(self) -> None:
+        assert kleene("explain", "query.sase", "--dot").stdout.startswith("digraph")
+
+
+def test_version() -> None:
+    assert kleene("--version").stdout.startswith("kleene 0.")
+
+
+def test_help_lists_the_commands() -> None:
+    result = kleene("--help")
+    assert all(command in result.stdout for command in ("match", "check", "explain"))

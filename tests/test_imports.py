@@ -1,0 +1,89 @@
+"""Who may import whom: the arrows of docs/how_it_works.md, read off the code."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "kleene"
+
+# A room, and the rooms it may import from (itself always).
+ARROWS = {
+    "source": set(),
+    "errors": {"source"},
+    "schema": set(),
+    "ir": {"errors", "source", "schema"},
+    "lang": {"ir", "errors", "source", "schema"},
+    "analysis": {"ir", "errors", "source", "schema"},
+    "plan": {"analysis", "ir", "errors", "schema"},
+    "automaton": {"plan", "analysis", "ir", "schema"},
+    "engine": {"automaton", "plan", "analysis", "ir", "errors", "schema"},
+    "explain": {"automaton", "plan", "analysis", "ir"},
+    "api": {"explain", "engine", "plan", "analysis", "lang", "ir", "errors", "schema"},
+    "program": {"api", "engine", "plan", "analysis", "lang", "ir", "errors"},
+    "spark": {"api", "engine", "plan", "analysis", "ir", "errors", "schema", "files"},
+    "files": {"errors"},
+    "schema_text": {"engine", "files", "schema", "errors"},
+    "show": set(),
+    "datasets": set(),
+    "cli": {"api", "program", "files", "schema_text", "show", "spark", "errors"},
+}
+# A third-party package, and the rooms that are its home.
+HOMES = {
+    "lark": {"lang"},
+    "pyspark": {"spark"},
+    "typer": {"cli"},
+    "rich": {"cli", "show"},
+    "pyarrow": {"engine", "api", "spark", "files", "datasets"},
+}
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.append((node.lineno, node.module))
+            if node.module == "kleene":
+                found += [(node.lineno, f"kleene.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+    return found
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    room = room_of(path)
+    assert room in ARROWS, f"{room} is a new room: say in ARROWS what it may import"
+    for line, module in imports_of(path):
+        top, *inner = module.split(".")
+        if top == "kleene" and inner and inner[0] in ARROWS:
+            assert inner[0] in ARROWS[room] | {room}, f"{path}:{line}: {room} → {inner[0]} is not an arrow"
+        elif top in HOMES:
+            assert room in HOMES[top], f"{path}:{line}: {top} is at home in {HOMES[top]}, not in {room}"
+
+
+def test_import_kleene_is_light() -> None:
+    heavy = "numba pyspark matplotlib pandas typer"
+    code = f"import sys, kleene; print([name for name in '{heavy}'.split() if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_public_names_are_sorted_and_exist() -> None:
+    import kleene
+
+    assert kleene.__all__ == sorted(kleene.__all__)
+    assert all(hasattr(kleene, name) for name in kleene.__all__)
