@@ -57,14 +57,14 @@ _OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "MODULO", "CONCAT", "COMPARISON"
 _UNITS = "week, day, hour, minute, second, millisecond, microsecond"
 
 
-def find_unclosed(source: SourceText, most_nesting: int) -> QuerySyntaxError | None:
+def find_unclosed(source: SourceText, text: str, most_nesting: int) -> QuerySyntaxError | None:
     """The first string, comment, name or bracket that never ends, or brackets nested too deep.
 
     One linear pass before parsing: the parser would point at the end of the text, or work through a megabyte of
     brackets first.
     """
     opened: list[tuple[str, int]] = []
-    for found in _LANDMARKS.finditer(source.text):
+    for found in _LANDMARKS.finditer(text):
         start = found.start()
         match found.lastgroup:
             case "unclosed":
@@ -92,22 +92,22 @@ def _at(source: SourceText, start: int, message: str, hint: str | None = None) -
     return QuerySyntaxError(message, source.locate(Span(start, start + 1)), hint)
 
 
-def complaint(error: UnexpectedCharacters | UnexpectedToken, source: SourceText) -> QuerySyntaxError:
+def complaint(error: UnexpectedCharacters | UnexpectedToken, source: SourceText, text: str) -> QuerySyntaxError:
     """An error that names what was found, what could stand there instead, and, for common slips, the fix."""
     if isinstance(error, UnexpectedCharacters):
         start = error.pos_in_stream or 0
-        found, end, expected = source.text[start], start + 1, set(error.allowed or ())
-        if word := re.match(r"\w+", source.text[start:]):
+        found, end, expected = text[start], start + 1, set(error.allowed or ())
+        if word := re.match(r"\w+", text[start:]):
             found, end = word[0], start + len(word[0])
     else:
         token: Token = error.token
         found, expected = str(token), set(error.accepts or error.expected)
         start, end = token.start_pos or 0, token.end_pos or 0
         if token.type == "$END":
-            start = end = len(source.text.rstrip())
+            start = end = len(text.rstrip())
             found = ""
     message = f"unexpected {_shown(found)}" if found else "the text ends too early"
-    return QuerySyntaxError(message, source.locate(Span(start, end)), _hint(found, start, expected, source))
+    return QuerySyntaxError(message, source.locate(Span(start, end)), _hint(found, text[:start].rstrip(), expected))
 
 
 def _shown(found: str) -> str:
@@ -116,8 +116,7 @@ def _shown(found: str) -> str:
     return f"character U+{ord(found[0]):04X}"
 
 
-def _hint(found: str, start: int, expected: set[str], source: SourceText) -> str:
-    before = source.text[:start].rstrip()
+def _hint(found: str, before: str, expected: set[str]) -> str:
     if not before and "EVENT" in expected:
         return "A query begins with EVENT or PATTERN: EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours"
     if found == "{":
