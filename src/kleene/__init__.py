@@ -1,10 +1,11 @@
 """Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together."""
 
-from kleene.api import Query, sase
+from kleene.api import Query, match_recognize, regex, sase, sql
 from kleene.errors import (
     AnalysisError,
     ExecutionError,
     KleeneError,
+    KleeneWarning,
     QuerySyntaxError,
     SchemaError,
     SnapshotError,
@@ -16,13 +17,17 @@ __all__ = [
     "AnalysisError",
     "ExecutionError",
     "KleeneError",
+    "KleeneWarning",
     "Program",
     "Query",
     "QuerySyntaxError",
     "SchemaError",
     "SnapshotError",
     "UnsupportedError",
+    "match_recognize",
     "program",
+    "regex",
     "sase",
+    "sql",
 ]
 __version__ = "0.1.0"

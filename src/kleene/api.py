@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -11,12 +11,17 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.analysis.analyze import analyze
-from kleene.engine.inputs import OrderKey, make_order_key, read_events
+from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
+from kleene.engine.inputs import OrderKey, attributes_of, make_order_key, read_events, read_rows
+from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import run
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.explain import explain_dot, explain_text
 from kleene.ir.query import QueryDefinition
+from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
+from kleene.lang import match_recognize as match_recognize_language
+from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
 from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.schema import Schema
@@ -29,13 +34,13 @@ class Query:
     definition: QueryDefinition
 
     def __repr__(self) -> str:
-        return f"<kleene.Query\n{query_text(self.definition)}>"
+        return f"<kleene.Query\n{definition_text(self.definition)}>"
 
     def match(
         self,
         events: Any,
         *,
-        order_by: str | Sequence[str],
+        order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
         format: str = "all",
@@ -52,7 +57,8 @@ class Query:
 
         events: a pyarrow.Table, anything with the Arrow C stream protocol (pandas, polars, DuckDB), a Spark DataFrame,
             or a dict of such things by event type.
-        order_by: the column, or columns, that order the events; the first is the time that WITHIN measures.
+        order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. Needed by
+            SASE queries; row patterns and the regular-expression operator say it themselves.
         type_column: the column that tells the type of an event; None if the input has none.
         tie_break: further columns that decide between events of equal order keys.
         format: "all" matches, or "non_overlapping" ones only.
@@ -60,8 +66,13 @@ class Query:
         run_limit: the most partial matches that a partition may have at once, before an error is raised.
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         """
-        order = make_order_key(order_by, tie_break)
         options = {"format": format, "engine": engine, "run_limit": run_limit}
+        if is_row_pattern(self.definition):
+            refuse_order(order_by, tie_break, format)
+            if is_spark(events):
+                return spark_batch().match_rows(self.definition, events, options)
+            return match_rows(self.definition, events, options)
+        order = make_order_key(order_by or (), tie_break)
         if is_spark(events):
             return spark_batch().match(self.definition, events, order, type_column, options, match_order=match_order)
         table, plan = prepare(self.definition, events, order, type_column, options)
@@ -73,11 +84,18 @@ class Query:
         With events (which are not matched) attributes and types are checked too. `dot` gives the automaton in the
         language of Graphviz instead.
         """
-        if events is None:
+        if is_row_pattern(self.definition):
+            schema = None if events is None else Schema(attributes_of(read_rows(events).schema))
+            plan = make_plan(analyze_row_pattern(self.definition, schema))
+        elif events is None:
             plan = make_plan(analyze(self.definition))
         else:
             _, plan = prepare(self.definition, events, make_order_key(order_by, None), "type", {})
         return explain_dot(plan.query) if dot else explain_text(plan)
+
+
+def definition_text(definition: QueryDefinition) -> str:
+    return row_query_text(definition) if is_row_pattern(definition) else query_text(definition)
 
 
 def prepare(
@@ -86,6 +104,89 @@ def prepare(
     """The events in their order, and the plan for them."""
     table, schema = read_events(events, order, type_column)
     return table, make_plan(analyze(definition, schema, order.order_by), **options)
+
+
+def match_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> pa.Table:
+    """The matches of a row pattern, or of the regular-expression operator, in a table."""
+    table = read_rows(events)
+    query = analyze_row_pattern(definition, Schema(attributes_of(table.schema)))
+    plan = make_plan(query, **options)
+    return run(plan, sorted_rows(query, with_computed_keys(query, table)))
+
+
+def refuse_order(order_by: object, tie_break: object, format: str) -> None:
+    if order_by is not None or tie_break is not None:
+        raise SchemaError(
+            "this query says its own order, and order_by or tie_break was given too", hint="Leave them out of match."
+        )
+    if format != "all":
+        raise SchemaError("format is for SASE queries", hint="A row pattern says it with AFTER MATCH SKIP.")
+
+
+def match_recognize(clause: str) -> Query:
+    """The query that a MATCH_RECOGNIZE clause says: what stands between its parentheses, or all of it.
+
+    >>> import pyarrow as pa
+    >>> trades = pa.table({"t": [1, 2, 3, 4], "price": [10, 8, 7, 9]})
+    >>> falls = match_recognize('''ORDER BY t
+    ...     MEASURES A.price AS top, LAST(B.price) AS bottom
+    ...     PATTERN (A B+) DEFINE B AS B.price < PREV(B.price)''')
+    >>> falls.match(trades).to_pylist()
+    [{'top': 10, 'bottom': 7}]
+    """
+    definition = match_recognize_language.parse(clause)
+    analyze_row_pattern(definition)
+    return Query(definition)
+
+
+def sql(spark: Any, text: str) -> Any:
+    """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
+
+    Everything outside of the clauses is left to Spark: its dialect, its functions, its errors.
+
+        kleene.sql(spark, '''
+            SELECT symbol, top - bottom AS fall
+            FROM trades MATCH_RECOGNIZE (
+                PARTITION BY symbol ORDER BY ts
+                MEASURES A.price AS top, LAST(B.price) AS bottom
+                PATTERN (A B+) DEFINE B AS B.price < PREV(B.price)
+            )
+            WHERE top - bottom > 10''')
+    """
+    return spark_module("sql").sql(spark, text)
+
+
+def regex(
+    *,
+    pattern: str,
+    order_by: str | Sequence[str],
+    predicates: Mapping[str, str],
+    output: Mapping[str, str],
+    partition_by: str | Sequence[str] = (),
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Query:
+    """The regular-expression operator: a pattern over named predicates, matched event by event (MatchRegex 2012).
+
+    >>> import pyarrow as pa
+    >>> trades = pa.table({"t": [1, 2, 3, 4], "price": [10, 12, 15, 9]})
+    >>> peak = regex(
+    ...     pattern=". rise+ drop",
+    ...     order_by="t",
+    ...     predicates={"rise": "price > Last(price)", "drop": "price < First(price)"},
+    ...     output={"top": "Max(price)", "events": "Count()"},
+    ... )
+    >>> peak.match(trades).to_pylist()
+    [{'top': 15, 'events': 4}]
+
+    pattern: id . concatenation | * + ? and parentheses over the names of predicates.
+    predicates: conditions on the current event, by bare names, and on the match so far, by the aggregates Count First
+        Last Max Min Sum Average Delta Collect.
+    output: values of the match, the completing event included.
+    functions: Python functions, by name, that predicates may call; they must be pure.
+    """
+    definition = regex_language.parse(pattern, partition_by, order_by, predicates, output, functions or {})
+    warn(analyze_row_pattern(definition).warnings)
+    return Query(definition)
 
 
 def sase(text: str, parameters: Mapping[str, str | int] | None = None) -> Query:
@@ -126,8 +227,12 @@ def is_spark(events: Any) -> bool:
 
 
 def spark_batch() -> ModuleType:
+    return spark_module("batch")
+
+
+def spark_module(name: str) -> ModuleType:
     try:
-        return importlib.import_module("kleene.spark.batch")
+        return importlib.import_module(f"kleene.spark.{name}")
     except ModuleNotFoundError as error:
         raise UnsupportedError(
             f"matching on Spark needs the package '{error.name}'", hint="Install it: pip install 'kleene[spark]'"

@@ -78,6 +78,10 @@ class SnapshotError(KleeneError, ValueError):
     """A saved state cannot be restored."""
 
 
+class KleeneWarning(UserWarning):
+    """Something legal that is probably a slip."""
+
+
 def listed(names: Iterable[str], most: int = 20) -> str:
     """Names for a message, cut where a list would be too long to read.
 

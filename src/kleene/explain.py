@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.compile import compile_automaton
+from kleene.automaton.row_pattern import compile_row_automaton, row_automaton_dot, row_automaton_text
 from kleene.automaton.text import automaton_dot, automaton_text
-from kleene.ir.options import Strategy, WindowUnit
+from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
+from kleene.ir.row_text import row_query_text
 from kleene.ir.text import equivalence_text, query_text, window_text
 from kleene.plan.plan import Plan
 
@@ -16,28 +19,55 @@ _STRATEGIES = {
     Strategy.SKIP_TILL_NEXT_MATCH: "events that do not fit are passed over",
     Strategy.SKIP_TILL_ANY_MATCH: "any event may be passed over: all combinations",
 }
+_SELECTIONS = {
+    Selection.PREFERRED: "for each start row the most preferred match",
+    Selection.ALL_MATCHES: "every classification of every start row",
+    Selection.FIRST_COMPLETED: "at the first event that completes one, the longest match; then from nothing",
+}
 
 
 def explain_text(plan: Plan) -> str:
     query = plan.query
-    facts = {
+    if isinstance(query, AnalyzedRowPattern):
+        text, facts = row_query_text(query.definition), _row_facts(query)
+        automaton = row_automaton_text(compile_row_automaton(query))
+    else:
+        text, facts = query_text(query.definition), _facts(query)
+        automaton = automaton_text(compile_automaton(query))
+    facts |= {"split": str(plan.split), "engine": f"{plan.engine}: the plain interpreter"}
+    lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
+    lines += [f"{'warning':<10} {warning}" for warning in query.warnings]
+    return "\n".join([*lines, "", "automaton", *("  " + line for line in automaton.splitlines())])
+
+
+def explain_dot(query: AnalyzedQuery | AnalyzedRowPattern) -> str:
+    if isinstance(query, AnalyzedRowPattern):
+        return row_automaton_dot(compile_row_automaton(query))
+    return automaton_dot(compile_automaton(query))
+
+
+def _facts(query: AnalyzedQuery) -> dict[str, str]:
+    return {
         "strategy": f"{query.strategy.value}: {_STRATEGIES[query.strategy]}",
         "partition": _partition_text(query),
-        "window": _window_text(query),
-        "split": str(plan.split),
-        "engine": f"{plan.engine}: the plain interpreter",
+        "window": _window_text(query.window),
         "output": ", ".join(_output_columns(query)),
     }
-    lines = [query_text(query.definition), ""]
-    lines += [f"{name:<10} {fact}" for name, fact in facts.items()]
-    lines += [f"{'warning':<10} {warning}" for warning in query.warnings]
-    automaton = automaton_text(compile_automaton(query))
-    lines += ["", "automaton", *("  " + line for line in automaton.splitlines())]
-    return "\n".join(lines)
 
 
-def explain_dot(query: AnalyzedQuery) -> str:
-    return automaton_dot(compile_automaton(query))
+def _row_facts(query: AnalyzedRowPattern) -> dict[str, str]:
+    definition = query.definition
+    facts = {"matches": _SELECTIONS[definition.selection]}
+    after = definition.after_match
+    if after is not None:
+        to = f" {after.variable}" if after.skip in (Skip.TO_FIRST, Skip.TO_LAST) else ""
+        facts["after"] = f"{after.skip.value}{to}"
+    facts["partition"] = ", ".join(query.partition_by) or "none: the whole input"
+    facts["window"] = _window_text(definition.window)
+    if definition.max_length is not None:
+        facts["length"] = f"at most {definition.max_length} rows"
+    facts["output"] = definition.rows_per_match.value
+    return facts
 
 
 def _partition_text(query: AnalyzedQuery) -> str:
@@ -47,8 +77,7 @@ def _partition_text(query: AnalyzedQuery) -> str:
     return f"none; {tests} is an ordinary predicate here" if tests else "none: the whole input"
 
 
-def _window_text(query: AnalyzedQuery) -> str:
-    window = query.window
+def _window_text(window: Window | None) -> str:
     if window is None:
         return "none: a partial match is kept until the end of the input"
     if window.unit is WindowUnit.EVENTS:

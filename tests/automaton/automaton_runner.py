@@ -22,7 +22,7 @@ from kleene.automaton.model import (
     Predicate,
     TypeIs,
 )
-from kleene.engine.evaluate import Bindings, evaluate
+from kleene.engine.evaluate import EventBindings, evaluate
 from kleene.engine.events import Events
 from kleene.ir.options import WindowUnit
 
@@ -121,7 +121,7 @@ class _Runner:
         return all(
             evaluate(
                 predicate.conjunct.expression,
-                Bindings(
+                EventBindings(
                     selected,
                     dict(zip([name for name, _ in indexed], choice, strict=True)),
                     self.events.values,

@@ -193,7 +193,8 @@ def test_spark_connect_gives_the_same_result() -> None:
 
 def test_durations_and_zoned_timestamps_are_computed_in_tasks(spark) -> None:
     table = spark.sql(
-        "SELECT * FROM VALUES ('A', TIMESTAMP '2024-01-01 10:00:00'), ('B', TIMESTAMP '2024-01-01 10:04:59') v(type, ts)"
+        "SELECT * FROM VALUES ('A', TIMESTAMP '2024-01-01 10:00:00'), ('B', TIMESTAMP '2024-01-01 10:04:59') "
+        "AS v(type, ts)"
     )
     query = kleene.sase(
         "PATTERN SEQ(A a, B b) WHERE b.ts - a.ts < 5 minutes WITHIN 1 hour RETURN b.ts - a.ts AS took, a.ts AS ts"

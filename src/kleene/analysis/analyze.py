@@ -24,7 +24,7 @@ def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by:
 
     Without a schema, or without an order key, everything is checked that does not depend on it.
     """
-    scope = make_scope(definition.pattern, definition.source, schema)
+    scope = make_scope(definition.components, definition.source, schema)
     time_type = _time_type(schema, order_by)
     _check_streams(definition, scope)
     _check_pattern(definition, scope)
@@ -75,7 +75,7 @@ def _check_streams(definition: QueryDefinition, scope: Scope) -> None:
 
 
 def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
-    elements, schema = definition.pattern.elements, scope.schema
+    elements, schema = definition.components, scope.schema
     if all(isinstance(element, Negation) for element in elements):
         raise scope.fail(
             "the pattern has only negative components, so that nothing could be reported",
@@ -252,7 +252,7 @@ def _check_output_names(query: AnalyzedQuery, scope: Scope) -> None:
     if query.measures is not None:
         return
     taken = {**dict.fromkeys(query.key, "the partition key"), MATCH_START: "the match", MATCH_END: "the match"}
-    for element in query.definition.pattern.elements:
+    for element in query.definition.components:
         variable = variable_of(element)
         if variable.name in taken and not isinstance(element, Negation):
             raise scope.fail(

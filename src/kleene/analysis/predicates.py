@@ -151,7 +151,7 @@ def _references(expression: ir.Expr) -> Iterable[tuple[str, Position]]:
         match node:
             case ir.Attribute(variable=str() as variable, position=position):
                 yield variable, position
-            case ir.Events(variable=variable, position=position):
+            case ir.Events(variable=str() as variable, position=position):
                 yield variable, position
             case ir.Length(variable=variable):
                 yield variable, Position.ALL

@@ -9,7 +9,7 @@ from enum import Enum
 from kleene.errors import AnalysisError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.ir.pattern import Negation, Repeat, Sequence, variable_of
+from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
 from kleene.schema import UNKNOWN, Schema, Type
 from kleene.source import SourceText, Span
 
@@ -37,6 +37,8 @@ class Scope:
     variables: dict[str, ScopedVariable]
     only_variable: str | None
     """The variable that a bare attribute belongs to: that of a pattern with a single component."""
+    functions_of_spark: bool = False
+    """Whether an unknown function may be one of Spark's: in SQL, as long as no input says where it will run."""
 
     def fail(self, message: str, span: Span, hint: str | None = None) -> AnalysisError:
         return AnalysisError(message, self.source.locate(span), hint)
@@ -53,10 +55,10 @@ class Scope:
         return not all(self.schema.has(event_type, attribute.name) for event_type in types)
 
 
-def make_scope(pattern: Sequence, source: SourceText, schema: Schema | None) -> Scope:
+def make_scope(components: tuple[Pattern, ...], source: SourceText, schema: Schema | None) -> Scope:
     variables: dict[str, ScopedVariable] = {}
     scope = Scope(source, schema, variables, None)
-    for number, element in enumerate(pattern.elements, 1):
+    for number, element in enumerate(components, 1):
         variable = variable_of(element)
         name = variable.name or f"#{number}"
         if variable.name is not None and re.search(r"[#\[\]]", variable.name):
@@ -75,7 +77,7 @@ def make_scope(pattern: Sequence, source: SourceText, schema: Schema | None) -> 
         variables[name] = ScopedVariable(
             name, variable.types, isinstance(element, Repeat), isinstance(element, Negation)
         )
-    return replace(scope, only_variable=next(iter(variables)) if len(pattern.elements) == 1 else None)
+    return replace(scope, only_variable=next(iter(variables)) if len(components) == 1 else None)
 
 
 def _check_types(types: tuple[str, ...], spans: tuple[Span, ...], scope: Scope) -> None:
@@ -97,6 +99,7 @@ def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
         case ir.Attribute():
             return _resolve_attribute(expression, scope, clause)
         case ir.Events():
+            assert expression.variable is not None
             _known_variable(expression.variable, expression.variable_span, scope)
             raise scope.fail(
                 "an event is not a value",

@@ -72,10 +72,16 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             return replace(expression, value=plain, type=of_type)
         case ir.Attribute(name=name):
             return replace(expression, type=scope.type_of(name))
-        case ir.Events():
+        case ir.Events() | ir.Length() | ir.MatchNumber():
             return replace(expression, type=INTEGER)
-        case ir.Length():
-            return replace(expression, type=INTEGER)
+        case ir.Classifier():
+            return replace(expression, type=STRING)
+        case ir.Navigation(argument=argument):
+            inner = typed(argument, scope)
+            return replace(expression, argument=inner, type=inner.type)
+        case ir.PythonCall(arguments=arguments):
+            inners = tuple(typed(argument, scope) for argument in arguments)
+            return replace(expression, arguments=inners, type=UNKNOWN)
         case ir.Aggregate():
             return _typed_aggregate(expression, scope)
         case ir.Arithmetic():
@@ -322,7 +328,7 @@ def _typed_temporal(expression: ir.Arithmetic, left: ir.Expr, right: ir.Expr) ->
 def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
     argument = typed(expression.argument, scope)
     function, found = expression.function, type_of(argument)
-    if function not in ("first", "last", "collect", "count"):
+    if function not in ("first", "last", "collect", "array_agg", "count"):
         _need(argument, scope, function, True, "")
     result = found
     match function:
@@ -333,19 +339,28 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
         case "avg":
             _need(argument, scope, "avg", is_numeric(found), "a number")
             result = FLOAT
-        case "collect":
+        case "collect" | "array_agg":
             result = array(found)
+        case "delta":
+            temporal = isinstance(found, TimestampType) or found == DATE
+            _need(argument, scope, "Delta", temporal or is_numeric(found), "a time or a number")
+            argument = cast_to(argument, timestamp()) if found == DATE else argument
+            result = DURATION if temporal else found
     return replace(expression, argument=argument, type=result)
 
 
 def _typed_function(expression: ir.Function, scope: Scope) -> ir.Expr:
     name = expression.name
+    if name not in FUNCTIONS and scope.functions_of_spark and scope.schema is None:
+        passed = tuple(typed(argument, scope) for argument in expression.arguments)
+        return replace(expression, arguments=passed, type=UNKNOWN)
     if name not in FUNCTIONS:
         known = sorted([*FUNCTIONS, "avg", "collect", "count", "first", "last", "max", "min", "sum"])
         raise scope.fail(
             f"unknown function '{printable(name)}'",
             expression.name_span,
-            f"Functions: {listed(known, most=30)}.{did_you_mean(name, known)}",
+            f"Functions: {listed(known, most=30)}.{did_you_mean(name, known)}"
+            + (" On Spark, any of Spark's functions may stand here." if scope.functions_of_spark else ""),
         )
     least, most = FUNCTIONS[name]
     given = len(expression.arguments)

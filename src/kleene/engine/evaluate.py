@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from kleene.engine.events import PlainValue
 from kleene.errors import ExecutionError, printable
@@ -33,6 +33,7 @@ from kleene.schema import (
     DecimalType,
     TimestampType,
     Type,
+    a_type,
 )
 
 _EPOCH = datetime(1970, 1, 1)
@@ -48,9 +49,15 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+class Bindings(Protocol):
+    """What an expression is evaluated for: gives the values of the nodes that depend on the events."""
+
+    def value(self, expression: ir.Expr) -> Any: ...
+
+
 @dataclass(frozen=True, slots=True)
-class Bindings:
-    """What an expression is evaluated for.
+class EventBindings:
+    """The events that a SASE run has selected.
 
     `selected` are the positions of each variable's events, `index` says which of a Kleene variable's events is the
     current one, `column` gives an attribute's values by position, and `is_missing` says whether the event at a
@@ -59,8 +66,55 @@ class Bindings:
 
     selected: Mapping[str, Sequence[int]]
     index: Mapping[str, int]
-    column: Callable[[str], list[PlainValue]]
+    column: Callable[[str], Sequence[PlainValue]]
     is_missing: Callable[[int, str], bool]
+
+    def value(self, expression: ir.Expr) -> Any:
+        match expression:
+            case ir.Attribute():
+                return self.column(expression.name)[self._position(expression)]
+            case ir.Length(variable=variable):
+                return len(self.selected[variable])
+            case ir.Aggregate():
+                return self._aggregate(expression)
+            case ir.IfPresent(predicate=predicate):
+                missing = any(self._is_missing(node) for node in ir.walk(predicate))
+                return True if missing else evaluate(predicate, self)
+        raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
+
+    def _position(self, attribute: ir.Attribute) -> int:
+        assert attribute.variable is not None
+        events = self.selected[attribute.variable]
+        match attribute.position:
+            case Position.FIRST:
+                return events[0]
+            case Position.LAST:
+                return events[-1]
+            case Position.PREVIOUS:
+                return events[self.index[attribute.variable] - 1]
+        return events[self.index.get(attribute.variable, 0)]
+
+    def _is_missing(self, node: ir.Expr) -> bool:
+        if not isinstance(node, ir.Attribute) or node.position in (Position.ALL, Position.SO_FAR):
+            return False
+        return self.is_missing(self._position(node), node.name)
+
+    def _aggregate(self, aggregate: ir.Aggregate) -> Any:
+        variable, position = _aggregated(aggregate)
+        count = self.index[variable] if position is Position.SO_FAR else len(self.selected[variable])
+        if isinstance(aggregate.argument, ir.Events):
+            return count
+        each = (replace(self, index={variable: index}) for index in range(count))
+        values = [evaluate(aggregate.argument, here) for here in each]
+        return values if aggregate.function == "collect" else aggregated(aggregate, values)
+
+
+def _aggregated(aggregate: ir.Aggregate) -> tuple[str, Position]:
+    for node in ir.walk(aggregate.argument):
+        if isinstance(node, (ir.Attribute, ir.Events)):
+            assert node.variable is not None
+            return node.variable, node.position
+    raise AssertionError("an aggregate without a reference passed analysis")
 
 
 def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
@@ -68,8 +122,6 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
     match expression:
         case ir.Literal(value=value):
             return value
-        case ir.Attribute():
-            return bindings.column(expression.name)[_position(expression, bindings)]
         case ir.Comparison(operator=operator, left=left, right=right):
             return _compare(operator, evaluate(left, bindings), evaluate(right, bindings))
         case ir.And(operands=operands):
@@ -80,13 +132,9 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
             return _not(evaluate(operand, bindings))
         case ir.Arithmetic(left=left, right=right):
             return _arithmetic(expression, evaluate(left, bindings), evaluate(right, bindings))
-        case ir.Aggregate():
-            return _aggregate(expression, bindings)
-        case ir.Length(variable=variable):
-            return len(bindings.selected[variable])
         case ir.Negate(operand=operand):
             value = evaluate(operand, bindings)
-            return None if value is None else _in_range(-value, expression)
+            return None if value is None else in_range(-value, expression)
         case ir.IsNull(operand=operand):
             return evaluate(operand, bindings) is None
         case ir.In(operand=operand, choices=choices):
@@ -101,29 +149,9 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
             return _cast(expression, evaluate(operand, bindings))
         case ir.Function(arguments=arguments):
             return _call(expression, [evaluate(argument, bindings) for argument in arguments])
-        case ir.IfPresent(predicate=predicate):
-            missing = any(_is_missing(node, bindings) for node in ir.walk(predicate))
-            return True if missing else evaluate(predicate, bindings)
-    raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
-
-
-def _position(attribute: ir.Attribute, bindings: Bindings) -> int:
-    assert attribute.variable is not None
-    events = bindings.selected[attribute.variable]
-    match attribute.position:
-        case Position.FIRST:
-            return events[0]
-        case Position.LAST:
-            return events[-1]
-        case Position.PREVIOUS:
-            return events[bindings.index[attribute.variable] - 1]
-    return events[bindings.index.get(attribute.variable, 0)]
-
-
-def _is_missing(node: ir.Expr, bindings: Bindings) -> bool:
-    if not isinstance(node, ir.Attribute) or node.position in (Position.ALL, Position.SO_FAR):
-        return False
-    return bindings.is_missing(_position(node, bindings), node.name)
+        case ir.PythonCall(arguments=arguments):
+            return _python_call(expression, [evaluate(argument, bindings) for argument in arguments])
+    return bindings.value(expression)
 
 
 def _compare(operator: str, left: Any, right: Any) -> bool | None:
@@ -169,7 +197,7 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(wild.get(part, re.escape(part[-1])) for part in parts), re.DOTALL)
 
 
-def _in_range(value: Any, expression: ir.Expr) -> Any:
+def in_range(value: Any, expression: ir.Expr) -> Any:
     """The value, if its type can hold it."""
     match expression.type:
         case DecimalType():
@@ -179,8 +207,9 @@ def _in_range(value: Any, expression: ir.Expr) -> Any:
         case _:
             fits = expression.type not in (INTEGER, DURATION) or SMALLEST_INTEGER <= value <= LARGEST_INTEGER
     if not fits:
+        assert expression.type is not None
         raise ExecutionError(
-            f"overflow: {printable(expression_text(expression), 200)} does not fit a {expression.type}",
+            f"overflow: {printable(expression_text(expression), 200)} does not fit {a_type(expression.type)}",
             hint="Cast an operand to float, which is approximate but has no such limit.",
         )
     return value
@@ -191,11 +220,11 @@ def _arithmetic(expression: ir.Arithmetic, left: Any, right: Any) -> Any:
         return None
     match expression.operator:
         case "+":
-            return _in_range(left + right, expression)
+            return in_range(left + right, expression)
         case "-":
-            return _in_range(left - right, expression)
+            return in_range(left - right, expression)
         case "*":
-            return _in_range(left * right, expression)
+            return in_range(left * right, expression)
         case "/":
             return None if right == 0 else left / right
         case "%":
@@ -211,33 +240,10 @@ def _remainder(left: Any, right: Any) -> Any:
     return -remainder if left < 0 else remainder
 
 
-def _aggregate(aggregate: ir.Aggregate, bindings: Bindings) -> Any:
-    variable, position = _aggregated(aggregate)
-    count = bindings.index[variable] if position is Position.SO_FAR else len(bindings.selected[variable])
-    if isinstance(aggregate.argument, ir.Events):
-        return count
-    values = [_value_for(aggregate.argument, variable, index, bindings) for index in range(count)]
-    if aggregate.function == "collect":
-        return values
-    return aggregated(aggregate, [value for value in values if value is not None])
-
-
-def _value_for(argument: ir.Expr, variable: str, index: int, bindings: Bindings) -> Any:
-    here = Bindings(bindings.selected, {variable: index}, bindings.column, bindings.is_missing)
-    return evaluate(argument, here)
-
-
-def _aggregated(aggregate: ir.Aggregate) -> tuple[str, Position]:
-    for node in ir.walk(aggregate.argument):
-        if isinstance(node, (ir.Attribute, ir.Events)):
-            assert node.variable is not None
-            return node.variable, node.position
-    raise AssertionError("an aggregate without a reference passed analysis")
-
-
 def aggregated(aggregate: ir.Aggregate, values: list[Any]) -> Any:
-    """The aggregate of values without NULLs. Sums are made from left to right, as an incremental engine makes them."""
+    """The aggregate of the values; NULLs are skipped. Sums are made from left to right, as when done incrementally."""
     function = aggregate.function
+    values = [value for value in values if value is not None]
     if function == "count":
         return len(values)
     if function in ("min", "max"):
@@ -255,11 +261,47 @@ def aggregated(aggregate: ir.Aggregate, values: list[Any]) -> Any:
             return max(values)
     total = values[0]
     for value in values[1:]:
-        total = _in_range(total + value, ir.Aggregate("sum", aggregate.argument, type=aggregate.argument.type))
+        total = sum_of(aggregate, total, value)
     if function == "sum":
         return total
     assert function == "avg"
-    return _as_float(total, aggregate.argument.type) / len(values)
+    return average_of(aggregate, total, len(values))
+
+
+def sum_of(aggregate: ir.Aggregate, total: Any, value: Any) -> Any:
+    """The sum with one more value, which the type of the values must be able to hold."""
+    return in_range(total + value, ir.Aggregate("sum", aggregate.argument, type=aggregate.argument.type))
+
+
+def average_of(aggregate: ir.Aggregate, total: Any, count: int) -> float:
+    return _as_float(total, aggregate.argument.type) / count
+
+
+def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
+    """What the user's function says of the values, in the types a Python programmer expects."""
+    shown = [python_value(value, item.type) for value, item in zip(arguments, call.arguments, strict=True)]
+    try:
+        return call.function(*shown)
+    except Exception as error:
+        raise ExecutionError(
+            f"the function '{printable(call.name)}' failed: {type(error).__name__}: {printable(str(error), 200)}",
+            hint="It was called with " + printable(", ".join(map(repr, shown)), 200),
+        ) from error
+
+
+def python_value(value: Any, type_: Type | None) -> Any:
+    if value is None:
+        return None
+    match type_:
+        case DecimalType(scale=scale):
+            return Decimal(value).scaleb(-scale)
+        case TimestampType():
+            return _EPOCH + value * _MICROSECOND
+        case _ if type_ == DATE:
+            return _EPOCH.date() + timedelta(days=value)
+        case _ if type_ == DURATION:
+            return value * _MICROSECOND
+    return value
 
 
 def _as_float(value: Any, type_: Type | None) -> float:
@@ -274,11 +316,12 @@ def _cast(cast: ir.Cast, value: Any) -> Any:
         if target == STRING:
             return text_of(value, source)
         if source == STRING:
-            return _in_range(_parsed(value, target), cast)
-        return _in_range(_converted(value, source, target), cast)
+            return in_range(_parsed(value, target), cast)
+        return in_range(_converted(value, source, target), cast)
     except (ValueError, InvalidOperation):
+        assert target is not None
         raise ExecutionError(
-            f"{printable(expression_text(cast), 200)}: '{printable(str(value))}' is not a {target}",
+            f"{printable(expression_text(cast), 200)}: '{printable(str(value))}' is not {a_type(target)}",
             hint="Filter such values out, or convert them before matching.",
         ) from None
 
@@ -365,7 +408,7 @@ def _call(call: ir.Function, arguments: list[Any]) -> Any:
         case "length":
             return len(arguments[0])
         case "abs":
-            return _in_range(abs(arguments[0]), call)
+            return in_range(abs(arguments[0]), call)
         case "floor" | "ceil":
             return _whole(call, arguments[0])
         case "round":
@@ -403,14 +446,14 @@ def _whole(call: ir.Function, value: Any) -> int | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     whole = math.floor(value) if call.name == "floor" else math.ceil(value)
-    return int(_in_range(whole, call))
+    return int(in_range(whole, call))
 
 
 def _round(call: ir.Function, value: Any, places: int = 0) -> Any:
     match call.type:
         case DecimalType(scale=scale):
-            return _in_range(int(_rounded(Decimal(value).scaleb(-scale), places).scaleb(scale)), call)
+            return in_range(int(_rounded(Decimal(value).scaleb(-scale), places).scaleb(scale)), call)
         case _ if call.type == FLOAT:
             # repr gives the digits a person sees; rounding those is what SQL does.
             return float(_rounded(Decimal(repr(value)), places)) if math.isfinite(value) else value
-    return _in_range(int(_rounded(Decimal(value), places)), call)
+    return in_range(int(_rounded(Decimal(value), places)), call)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kleene.engine.events import TYPE_OF_EVENT, check_order_key
+from kleene.engine.sorting import sorted_table
 from kleene.errors import SchemaError, did_you_mean, listed, printable
 from kleene.schema import (
     BOOLEAN,
@@ -70,7 +70,14 @@ def read_events(events: object, order: OrderKey, type_column: str | None) -> tup
         check_order_columns(order, table.column_names, "the input")
         schema = Schema(attributes_of(table.schema), checked_type_column(table.schema, type_column))
     check_order_key(table, order.order_by)
-    return sorted_table(table, order), schema
+    return sorted_table(table, order.columns), schema
+
+
+def read_rows(events: object) -> pa.Table:
+    """A table for a row pattern, which brings its own order and knows no event types."""
+    if isinstance(events, Mapping):
+        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the table itself.")
+    return _plain_table(events, "the input")
 
 
 def _plain_table(events: object, what: str) -> pa.Table:
@@ -224,30 +231,3 @@ def unified_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
                 ) from None
             found[column.name] = (earlier_input, unified)
     return pa.schema([pa.field(column.name, column.type) for _, column in found.values()])
-
-
-def sorted_table(table: pa.Table, order: OrderKey) -> pa.Table:
-    """The events in order; equal keys keep the order of the input, since the sort is stable."""
-    if not order.columns or table.num_rows < 2:
-        return table
-    columns = [_sortable(table.column(name), name) for name in order.columns]
-    keys = pa.table(columns, names=[str(number) for number in range(len(columns))])
-    by = [(str(number), "ascending") for number in range(len(columns))]
-    return table.take(pc.sort_indices(keys, by))
-
-
-def _sortable(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    type_ = column.type
-    if pa.types.is_null(type_):
-        return column.cast(pa.int64())
-    if pa.types.is_duration(type_):
-        return column.cast(pa.int64())
-    if pa.types.is_floating(type_):
-        # -0.0 and 0.0 are one value, and adding zero makes them one.
-        return pc.add(column, pa.scalar(0.0, type_))
-    if pa.types.is_nested(type_):
-        raise SchemaError(
-            f"cannot order by the column '{printable(name)}' of type {type_}",
-            hint="Order by columns of numbers, strings, booleans, dates or timestamps.",
-        )
-    return column

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery, Component
 from kleene.analysis.value_types import type_of
-from kleene.engine.evaluate import Bindings, evaluate
+from kleene.engine.evaluate import EventBindings, evaluate
 from kleene.engine.events import Events
 from kleene.engine.matches import Match
 from kleene.ir import expr as ir
@@ -47,7 +47,7 @@ def output_schema(query: AnalyzedQuery, columns: pa.Schema, with_times: bool = F
     """The columns of the result; `with_times` adds the start and the end of the match to those of RETURN."""
     times = [columns.field(query.order_by[0]).with_name(name) for name in (MATCH_START, MATCH_END)]
     if query.measures is not None:
-        fields = [_arrow_field(measure.expression, columns).with_name(measure.name) for measure in query.measures]
+        fields = [arrow_field(measure.expression, columns).with_name(measure.name) for measure in query.measures]
         return pa.schema(fields + times if with_times else fields)
     fields = [columns.field(name) for name in query.key]
     for component in query.components:
@@ -117,24 +117,26 @@ def _measure_column(
             values = _taken(events, name, [position for match in matches for position in match.selected[number]])
             return pa.ListArray.from_arrays(_offsets(len(match.selected[number]) for match in matches), values)
     values = [_value(expression, names, events, match) for match in matches]
-    return arrow_values(values, type_of(expression), _arrow_field(expression, columns).type)
+    return arrow_values(values, type_of(expression), arrow_field(expression, columns).type)
 
 
 def _value(expression: ir.Expr, names: list[str], events: Events, match: Match) -> Any:
     selected = dict(zip(names, match.selected, strict=True))
     # An attribute that the event's type lacks is NULL in the table, which is what RETURN shows for it.
-    return evaluate(expression, Bindings(selected, {}, events.values, lambda position, name: False))
+    return evaluate(expression, EventBindings(selected, {}, events.values, lambda position, name: False))
 
 
-def _arrow_field(expression: ir.Expr, columns: pa.Schema) -> pa.Field:
+def arrow_field(expression: ir.Expr, columns: pa.Schema) -> pa.Field:
     """The column of an expression's values; a value given out as it is keeps its field, and what that remembers."""
     match expression:
         case ir.Attribute(name=name):
             return columns.field(name)
         case ir.Aggregate(function=function, argument=ir.Attribute() as argument) if function in _KEEPS_TYPE:
             return columns.field(argument.name)
-        case ir.Aggregate(function="collect", argument=argument):
-            return pa.field("", pa.list_(_arrow_field(argument, columns).with_name("element")))
+        case ir.Navigation(argument=argument):
+            return arrow_field(argument, columns)
+        case ir.Aggregate(function="collect" | "array_agg", argument=argument):
+            return pa.field("", pa.list_(arrow_field(argument, columns).with_name("element")))
     return pa.field("", arrow_type(type_of(expression)))
 
 
@@ -158,9 +160,11 @@ def arrow_values(values: list[Any], type_: Type, target: pa.DataType) -> pa.Arra
         case TimestampType():
             return pa.array(values, pa.int64()).cast(pa.timestamp("us", target.tz)).cast(target)
         case ArrayType(element=element):
-            flat = [item for value in values for item in value]
+            flat = [item for value in values for item in value or ()]
             return pa.ListArray.from_arrays(
-                _offsets(len(value) for value in values), arrow_values(flat, element, target.value_type)
+                _offsets(len(value or ()) for value in values),
+                arrow_values(flat, element, target.value_type),
+                mask=pa.array([value is None for value in values], pa.bool_()),
             )
         case _ if type_ == DATE:
             return pa.array(values, pa.int32()).cast(pa.date32()).cast(target)

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
-from kleene.engine.evaluate import Bindings, evaluate
+from kleene.engine.evaluate import EventBindings, evaluate
 from kleene.engine.events import Events, PlainValue
 from kleene.engine.matches import Match, without_overlaps
 from kleene.errors import ExecutionError, printable
@@ -184,7 +184,7 @@ class _Judge:
         )
 
     def value(self, expression: Expr, selected: Mapping[str, Sequence[int]], index: Mapping[str, int]) -> Any:
-        return evaluate(expression, Bindings(selected, index, self._column, self._is_missing))
+        return evaluate(expression, EventBindings(selected, index, self._column, self._is_missing))
 
     def _column(self, name: str) -> Any:
         return _Renumbered(self.events.values(name), self.positions)

@@ -48,7 +48,8 @@ class Literal(Expr):
 class Attribute(Expr):
     """An attribute of the event, or of one of the events, bound to a variable.
 
-    `variable` is None only before analysis, for a bare attribute.
+    `variable` None is, in SASE and before analysis only, a bare attribute; in row patterns, the universal variable.
+    A name that is not exact stands for the column that differs from it in case only, if there is just one.
     """
 
     variable: str | None
@@ -56,13 +57,14 @@ class Attribute(Expr):
     position: Position = Position.EACH
     variable_span: Span = field(default=NO_SPAN, compare=False, repr=False)
     name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    exact: bool = field(default=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Events(Expr):
-    """The events of a Kleene variable themselves: `a[]` in `count(a[])`."""
+    """The events themselves: `a[]` in `count(a[])`, `A.*` in `count(A.*)`; without a variable, `count(*)`."""
 
-    variable: str
+    variable: str | None
     position: Position
     variable_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
@@ -76,10 +78,15 @@ class Length(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(Expr):
-    """A function of a Kleene variable's events: `argument` is evaluated for each of them, NULLs are skipped."""
+    """A function of a variable's events: `argument` is evaluated for each of them, NULLs are skipped.
+
+    In row patterns `final` says that all rows of the match count, also those after the current one.
+    """
 
     function: str
     argument: Expr
+    distinct: bool = False
+    final: bool = False
     name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
@@ -172,6 +179,45 @@ class IfPresent(Expr):
     """TRUE where an attribute that the predicate reads is missing from its event's type, else the predicate."""
 
     predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Navigation(Expr):
+    """The value of `argument` in another row of the partition (row patterns).
+
+    First a row of the match is found: the one `offset` rows of the variable after its first or before its last (of the
+    universal variable, where it is None), among the rows so far or, if `final`, among all. Then one goes `shift` rows
+    from there in the partition; it is None where neither PREV nor NEXT was written.
+    """
+
+    argument: Expr
+    variable: str | None
+    from_last: bool = True
+    offset: int = 0
+    shift: int | None = None
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Classifier(Expr):
+    """The name of the variable that the last row of `variable`, or of the match, was matched to."""
+
+    variable: str | None
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MatchNumber(Expr):
+    """The number of the match in its partition, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall(Expr):
+    """A call of a Python function that the user gave by name (the regular-expression operator)."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Expr, ...]
 
 
 NEGATED_COMPARISON = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -33,6 +33,42 @@ class Window:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+class Selection(Enum):
+    """Which of the runs that the pattern allows are matches."""
+
+    EVERY_RUN = "every run"  # SASE: each accepting run under the strategy
+    PREFERRED = "preferred"  # SQL: for each start row, the first in order of preference
+    ALL_MATCHES = "all matches"  # RIP: each accepting classification of each start row
+    FIRST_COMPLETED = "first completed"  # MatchRegex: at the first event that completes one, the longest
+
+
+class Skip(Enum):
+    """Where matching resumes after a match."""
+
+    PAST_LAST_ROW = "PAST LAST ROW"
+    TO_NEXT_ROW = "TO NEXT ROW"
+    TO_FIRST = "TO FIRST"
+    TO_LAST = "TO LAST"
+
+
+@dataclass(frozen=True, slots=True)
+class AfterMatch:
+    """Where matching resumes; `variable` is the target of TO FIRST and TO LAST."""
+
+    skip: Skip = Skip.PAST_LAST_ROW
+    variable: str | None = None
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+class RowsPerMatch(Enum):
+    """What is given out for a match."""
+
+    ONE = "ONE ROW PER MATCH"
+    ALL_SHOW_EMPTY = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
+    ALL_OMIT_EMPTY = "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
+    ALL_WITH_UNMATCHED = "ALL ROWS PER MATCH WITH UNMATCHED ROWS"
+
+
 class Format(Enum):
     """Which matches are given out."""
 

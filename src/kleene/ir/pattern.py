@@ -1,10 +1,12 @@
 """Patterns: which events, in which order, how often.
 
-SASE's patterns are a sequence of variables, of variables repeated once or more, and of negated variables.
+SASE's patterns are a sequence of variables, of variables repeated once or more, and of negated variables. Row patterns
+have no negation, but all the rest, nested as one likes; what comes first is preferred.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kleene.source import NO_SPAN, Span
@@ -17,21 +19,25 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Variable(Pattern):
-    """One event of any of the types. A variable without a name cannot be referred to."""
+    """One event of any of the types, or, where there are none, of any type. Without a name it cannot be referred to."""
 
     name: str | None
-    types: tuple[str, ...]
+    types: tuple[str, ...] = ()
     name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
     type_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Pattern):
-    """The element again and again; `most` is None where nothing bounds it. Kleene plus is `Repeat(v, 1, None)`."""
+    """The element again and again; `most` is None where nothing bounds it. Kleene plus is `Repeat(v, 1, None)`.
 
-    element: Variable
+    Greedy: more repetitions are preferred; else fewer.
+    """
+
+    element: Pattern
     least: int
     most: int | None
+    greedy: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +49,85 @@ class Negation(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Pattern):
-    elements: tuple[Variable | Repeat | Negation, ...]
+    """One after the other; of no elements, the empty pattern."""
+
+    elements: tuple[Pattern, ...]
 
 
-def variable_of(element: Variable | Repeat | Negation) -> Variable:
-    return element if isinstance(element, Variable) else element.element
+@dataclass(frozen=True, slots=True)
+class Alternation(Pattern):
+    """One of them; an earlier one is preferred."""
+
+    alternatives: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation(Pattern):
+    """All of them in any order; orders are preferred as they would stand in a lexicon of the elements' places."""
+
+    elements: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion(Pattern):
+    """`{- … -}`: matched, but its rows are not given out by ALL ROWS PER MATCH."""
+
+    element: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor(Pattern):
+    """`^`, the start of the partition, or `$`, its end."""
+
+    at_start: bool
+
+
+def variable_of(element: Pattern) -> Variable:
+    """The variable of a component of a SASE pattern."""
+    if isinstance(element, (Repeat, Negation)):
+        element = element.element
+    assert isinstance(element, Variable)
+    return element
+
+
+def can_be_empty(pattern: Pattern) -> bool:
+    """Whether the pattern can match no event at all."""
+    match pattern:
+        case Repeat(element=element, least=least):
+            return least == 0 or can_be_empty(element)
+        case Sequence(elements=parts) | Permutation(elements=parts):
+            return all(map(can_be_empty, parts))
+        case Alternation(alternatives=parts):
+            return any(map(can_be_empty, parts))
+        case Exclusion(element=element):
+            return can_be_empty(element)
+    return isinstance(pattern, Anchor)
+
+
+def first_variables(pattern: Pattern) -> Iterator[Variable]:
+    """The variables that a match of the pattern can begin with."""
+    match pattern:
+        case Variable():
+            yield pattern
+        case Repeat(element=element) | Exclusion(element=element):
+            yield from first_variables(element)
+        case Alternation(alternatives=parts) | Permutation(elements=parts):
+            for part in parts:
+                yield from first_variables(part)
+        case Sequence(elements=parts):
+            for part in parts:
+                yield from first_variables(part)
+                if not can_be_empty(part):
+                    return
+
+
+def variables_in(pattern: Pattern) -> Iterator[Variable]:
+    """The variables of a pattern from left to right, each as often as it stands there."""
+    match pattern:
+        case Variable():
+            yield pattern
+        case Repeat(element=element) | Negation(element=element) | Exclusion(element=element):
+            yield from variables_in(element)
+        case Sequence(elements=parts) | Permutation(elements=parts) | Alternation(alternatives=parts):
+            for part in parts:
+                yield from variables_in(part)

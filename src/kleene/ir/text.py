@@ -9,7 +9,7 @@ from decimal import Decimal
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.ir.options import Strategy, Window, WindowUnit
-from kleene.ir.pattern import Negation, Repeat, Variable
+from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
 from kleene.ir.query import EquivalenceTest, QueryDefinition
 from kleene.schema import DATE, DURATION, DecimalType, TimestampType, Type
 
@@ -95,12 +95,23 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
             return name_text(name), _PRIMARY
         case ir.Attribute(variable=str() as variable, name=name, position=position):
             return f"{reference_text(variable, position)}.{name_text(name)}", _PRIMARY
-        case ir.Events(variable=variable, position=position):
+        case ir.Events(variable=None):
+            return "*", _PRIMARY
+        case ir.Events(variable=str() as variable, position=position):
             return reference_text(variable, position), _PRIMARY
         case ir.Length(variable=variable):
             return f"{_variable_text(variable)}.LEN", _PRIMARY
-        case ir.Aggregate(function=function, argument=argument):
-            return f"{function}({_text(argument, 0)})", _PRIMARY
+        case ir.Aggregate(function=function, argument=argument, distinct=distinct, final=final):
+            inner = f"{'DISTINCT ' if distinct else ''}{_text(argument, 0)}"
+            return f"{'FINAL ' if final else ''}{function}({inner})", _PRIMARY
+        case ir.Navigation():
+            return _navigation_text(expression), _PRIMARY
+        case ir.Classifier(variable=variable, final=final):
+            return f"{'FINAL ' if final else ''}CLASSIFIER({variable or ''})", _PRIMARY
+        case ir.MatchNumber():
+            return "MATCH_NUMBER()", _PRIMARY
+        case ir.PythonCall(name=name, arguments=arguments):
+            return f"{name_text(name)}({', '.join(_text(argument, 0) for argument in arguments)})", _PRIMARY
         case ir.Arithmetic(operator=operator, left=left, right=right):
             binding = _SUM if operator in "+-" else _PRODUCT
             return f"{_text(left, binding)} {operator} {_text(right, binding + 1)}", binding
@@ -136,6 +147,20 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
     raise AssertionError(f"no text for {type(expression).__name__}")
 
 
+def _navigation_text(navigation: ir.Navigation) -> str:
+    """PREV or NEXT around FIRST or LAST; a plain LAST inside of them is left out."""
+    text = _text(navigation.argument, 0)
+    is_plain = navigation.from_last and navigation.offset == 0 and not navigation.final
+    if navigation.shift is None or not is_plain:
+        offset = f", {navigation.offset}" if navigation.offset else ""
+        word = "LAST" if navigation.from_last else "FIRST"
+        text = f"{'FINAL ' if navigation.final else ''}{word}({text}{offset})"
+    if navigation.shift is not None:
+        distance = abs(navigation.shift)
+        text = f"{'NEXT' if navigation.shift > 0 else 'PREV'}({text}{'' if distance == 1 else f', {distance}'})"
+    return text
+
+
 def _type_text(type_: Type) -> str:
     return f"decimal(18, {type_.scale})" if isinstance(type_, DecimalType) else type_.name
 
@@ -156,15 +181,12 @@ def equivalence_text(test: EquivalenceTest) -> str:
     return f"[{name} = {literal_text(test.constant.value, test.constant.of_type)}]"
 
 
-def _element_text(element: Variable | Repeat | Negation) -> str:
-    match element:
-        case Negation(element=variable):
-            return f"!({_element_text(variable)})"
-        case Repeat(element=variable):
-            name = f" {name_text(variable.name)}[]" if variable.name else ""
-            return f"{_types_text(variable.types)}+{name}"
-        case Variable(name=name, types=types):
-            return f"{_types_text(types)} {name_text(name)}" if name else _types_text(types)
+def _component_text(element: Pattern) -> str:
+    variable = variable_of(element)
+    brackets, plus = ("[]", "+") if isinstance(element, Repeat) else ("", "")
+    name = f" {name_text(variable.name)}{brackets}" if variable.name else ""
+    text = f"{_types_text(variable.types)}{plus}{name}"
+    return f"!({text})" if isinstance(element, Negation) else text
 
 
 def _types_text(types: tuple[str, ...]) -> str:
@@ -172,16 +194,15 @@ def _types_text(types: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"ANY({', '.join(names)})"
 
 
-def _listed_text(element: Variable | Repeat) -> str | None:
-    if isinstance(element, Repeat):
-        return f"{name_text(element.element.name)}[]" if element.element.name else None
-    return name_text(element.name) if element.name else None
+def _listed_text(element: Pattern) -> str | None:
+    name = variable_of(element).name
+    return None if name is None else name_text(name) + ("[]" if isinstance(element, Repeat) else "")
 
 
 def query_text(query: QueryDefinition) -> str:
     """The query as SASE+ text that parses to an equal query."""
-    elements = query.pattern.elements
-    pattern = ", ".join(map(_element_text, elements))
+    elements = query.components
+    pattern = ", ".join(map(_component_text, elements))
     lines = [f"FROM {name_text(query.from_stream, allow_dash=True)}"] if query.from_stream else []
     lines.append(f"PATTERN SEQ({pattern})")
     tests = [equivalence_text(test) for test in query.equivalence_tests]

@@ -9,12 +9,12 @@ from lark import Token, UnexpectedCharacters, UnexpectedToken
 from kleene.errors import QuerySyntaxError, listed, printable
 from kleene.source import SourceText, Span
 
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = {"(": ")", "[": "]", "{": "}", "{-": "-}"}
 _LANDMARKS = re.compile(
     r"""(?P<whole>'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*(?s:.*?)\*/)
        |(?P<unclosed>['"`]|/\*)
-       |(?P<open>[(\[{])
-       |(?P<close>[)\]}])""",
+       |(?P<open>\{-|[(\[{])
+       |(?P<close>-\}|[)\]}])""",
     re.VERBOSE,
 )
 _WHAT = {"'": "string", '"': "string", "`": "name", "/*": "comment"}
@@ -78,7 +78,8 @@ def find_unclosed(source: SourceText, text: str, most_nesting: int) -> QuerySynt
                 if not opened:
                     return _at(source, start, f"'{found[0]}' closes nothing", "Leave it out, or open it earlier.")
                 bracket, where = opened.pop()
-                if found[0] != _CLOSING[bracket]:
+                # In SASE {-x > 1} is a minus; what matters here is the brace.
+                if found[0][-1] != _CLOSING[bracket][-1]:
                     line = source.text.count("\n", 0, where) + 1
                     hint = f"The '{bracket}' of line {line} is closed by '{_CLOSING[bracket]}'."
                     return _at(source, start, f"'{found[0]}' does not close '{bracket}'", hint)

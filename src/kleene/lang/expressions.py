@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -122,10 +123,12 @@ class Name(str):
     """A name that remembers where it stands."""
 
     span: Span
+    quoted: bool
 
     def __new__(cls, token: Token) -> Name:
         name = super().__new__(cls, unquoted(token))
         name.span = span_of(token)
+        name.quoted = token[0] in '`"'
         return name
 
 
@@ -156,8 +159,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def inversion(self, meta: Meta, children: Children) -> ir.Expr:
         operand: ir.Expr = children[-1]
-        # NOT NOT x is x in three-valued logic too.
-        return operand if len(children) % 2 else ir.Not(operand, span=span_of(meta))
+        return operand if len(children) % 2 else replace(inverted(True, operand), span=span_of(meta))
 
     def comparison(self, meta: Meta, children: Children) -> ir.Comparison:
         left, operator, right = children
@@ -311,7 +313,10 @@ def operands_of(children: Children) -> tuple[ir.Expr, ...]:
 
 
 def inverted(negated: bool, expression: ir.Expr) -> ir.Expr:
-    return ir.Not(expression, span=expression.span) if negated else expression
+    """NOT of the expression, if asked for; NOT NOT x is x in three-valued logic too."""
+    if not negated:
+        return expression
+    return expression.operand if isinstance(expression, ir.Not) else ir.Not(expression, span=expression.span)
 
 
 def negative_literal(expression: ir.Expr, span: Span) -> ir.Literal | None:

@@ -130,7 +130,7 @@ class _Builder(ExpressionBuilder):
         return name
 
     def _check_listed_variables(self, definition: QueryDefinition, strategy: _Strategy) -> None:
-        declared = {variable_of(element).name: element for element in definition.pattern.elements}
+        declared = {variable_of(element).name: element for element in definition.components}
         names = [name for name in declared if name]
         for name in strategy.listed:
             if name not in declared:
@@ -316,7 +316,7 @@ class _Builder(ExpressionBuilder):
                     name.span,
                     f"Write: {function}(a[].x) over all events of a, or {function}(a[..i-1].x) over those so far",
                 )
-            return ir.Aggregate(function, _so_far(arguments[0]), name.span, span=span_of(meta))
+            return ir.Aggregate(function, _so_far(arguments[0]), name_span=name.span, span=span_of(meta))
         return ir.Function(function, tuple(arguments), name.span, span=span_of(meta))
 
     # --- references --------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.errors import UnsupportedError, did_you_mean, listed
 from kleene.ir.options import Format, Strategy
 
@@ -34,7 +35,7 @@ class OneStream:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    query: AnalyzedQuery
+    query: AnalyzedQuery | AnalyzedRowPattern
     split: ByKey | OneStream
     engine: str
     format: Format = Format.ALL
@@ -42,16 +43,21 @@ class Plan:
 
 
 def make_plan(
-    query: AnalyzedQuery, format: str = "all", engine: str = "auto", run_limit: int = DEFAULT_RUN_LIMIT
+    query: AnalyzedQuery | AnalyzedRowPattern,
+    format: str = "all",
+    engine: str = "auto",
+    run_limit: int = DEFAULT_RUN_LIMIT,
 ) -> Plan:
     """The plan for a query."""
     return Plan(query, choose_split(query), _choose_engine(engine), _checked_format(format), _checked_limit(run_limit))
 
 
-def choose_split(query: AnalyzedQuery) -> ByKey | OneStream:
-    """By key where the equivalence tests tie every component, negatives included, to one."""
+def choose_split(query: AnalyzedQuery | AnalyzedRowPattern) -> ByKey | OneStream:
+    """By key where PARTITION BY, or equivalence tests that tie every component, negatives included, give one."""
     if query.partition_by:
         return ByKey(query.partition_by)
+    if isinstance(query, AnalyzedRowPattern):
+        return OneStream("the query has no PARTITION BY")
     if query.strategy is Strategy.STRICT_CONTIGUITY:
         return OneStream("strict contiguity looks at neighbours in the whole input")
     if query.definition.equivalence_tests:

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.analyze import analyze
+from kleene.analysis.row_pattern import SortColumn, analyze_row_pattern
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
     OrderKey,
@@ -27,16 +28,18 @@ from kleene.engine.inputs import (
     schema_of_inputs,
     unified_schema,
 )
-from kleene.engine.output import output_schema
+from kleene.engine.run import result_schema
 from kleene.errors import SchemaError, listed
 from kleene.ir.query import QueryDefinition
 from kleene.plan.plan import ByKey, make_plan
 from kleene.schema import Schema
+from kleene.spark.foreign import prepare_foreign
 from kleene.spark.match_order import MATCH_ORDER, match_order_type
+from kleene.spark.names import quoted_column
 from kleene.spark.schema import arrow_schema, spark_schema, spark_type
 from kleene.spark.worker import NO_ORDER_KEY, Matcher
 
-__all__ = ["MATCH_ORDER", "match"]
+__all__ = ["MATCH_ORDER", "match", "match_rows"]
 
 SHOWN_MATCH_ORDER = "match_order"
 
@@ -65,19 +68,42 @@ def match(
     plan = make_plan(analyze(definition, source.schema, order.order_by), **options)
     key = plan.split.columns if isinstance(plan.split, ByKey) else ()
     sort_columns = _sort_columns(source.columns, order)
-    result = output_schema(plan.query, source.columns, with_times)
+    result = result_schema(plan, source.columns, with_times)
     if match_order:
         name = MATCH_ORDER if with_times else SHOWN_MATCH_ORDER
         result = result.append(pa.field(name, match_order_type(source.columns, sort_columns)))
-    matcher = Matcher(plan, source.columns, key, sort_columns if match_order else None, result, with_times)
-    arranged = _arranged(source, key, order, sort_columns)
-    return arranged.mapInArrow(matcher, spark_schema(result))
+    carried = sort_columns if match_order else None
+    matcher = Matcher(plan, source.columns, key, order.order_by, carried, result, with_times)
+    frame = _keyed(source.frame, source.columns, key, order.order_by, drop_missing_keys=True)
+    frame = frame.sortWithinPartitions(
+        *_sorting(source.columns, key, [SortColumn(name, False, None) for name in sort_columns])
+    )
+    return _with_plain_names(frame, source.columns.names).mapInArrow(matcher, spark_schema(result))
+
+
+def match_rows(definition: QueryDefinition, events: DataFrame, options: Mapping[str, Any]) -> DataFrame:
+    """The matches of a row pattern, or of the regular-expression operator, lazily."""
+    if isinstance(events, Mapping):
+        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the DataFrame itself.")
+    _check_names(events, "the input")
+    prepared = prepare_foreign(definition, events)
+    columns = arrow_schema(prepared.frame.schema, _zone(events))
+    query = analyze_row_pattern(prepared.definition, Schema(attributes_of(columns)), prepared.hidden)
+    plan = make_plan(query, **options)
+    strict = tuple(column.name for column in query.order_by if column.nulls_first is None)
+    result = result_schema(plan, columns)
+    frame = _keyed(prepared.frame, columns, query.partition_by, strict, drop_missing_keys=False)
+    ties = [SortColumn(name, False, False) for name in _sort_columns(columns, OrderKey(()))]
+    frame = frame.sortWithinPartitions(*_sorting(columns, query.partition_by, [*query.order_by, *ties]))
+    matcher = Matcher(plan, columns, query.partition_by, strict, None, result, False)
+    found = _with_plain_names(frame, columns.names).mapInArrow(matcher, spark_schema(result))
+    return prepared.finished(found)
 
 
 def _with_plain_names(frame: DataFrame, names: list[str]) -> DataFrame:
     """The columns in that order; mapInArrow cannot name a column with dots or backquotes, and takes them by place."""
     plain = [name if re.fullmatch(r"\w+", name) else f"column_{number}" for number, name in enumerate(names)]
-    return frame.select(*(_column(name) for name in names)).toDF(*plain)
+    return frame.select(*(quoted_column(name) for name in [*names, NO_ORDER_KEY])).toDF(*plain, NO_ORDER_KEY)
 
 
 def _read(events: DataFrame | Mapping[str, DataFrame], order: OrderKey, type_column: str | None) -> SparkInput:
@@ -127,7 +153,7 @@ def _without(schema: pa.Schema, name: str) -> pa.Schema:
 
 def _as_unified(frame: DataFrame, name: str, schema: pa.Schema, unified: pa.Schema) -> DataFrame:
     columns = [
-        (_column(field.name) if field.name in schema.names else F.lit(None))
+        (quoted_column(field.name) if field.name in schema.names else F.lit(None))
         .cast(spark_type(field.type))
         .alias(field.name)
         for field in unified
@@ -139,52 +165,57 @@ def _zone(frame: DataFrame) -> str:
     return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
 
 
-def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
 def _sort_columns(columns: pa.Schema, order: OrderKey) -> tuple[str, ...]:
     """The order key, the tie-break, and then every other column, since Spark's input has no order of its own."""
     others = [column.name for column in columns if not pa.types.is_nested(column.type)]
     return tuple(dict.fromkeys([*order.columns, *others]))
 
 
-def _arranged(source: SparkInput, key: tuple[str, ...], order: OrderKey, sort_columns: Iterable[str]) -> DataFrame:
-    """The events, those of a key together and in order.
+def _keyed(
+    frame: DataFrame, columns: pa.Schema, key: tuple[str, ...], order_by: tuple[str, ...], drop_missing_keys: bool
+) -> DataFrame:
+    """The events of a key together in one Spark partition; without a key, all of them.
 
-    Events without a place in the order go to one Spark partition and come first there, so that one task can count
-    them all before it raises the error.
+    Events without a place in the order go to one Spark partition too, and will come first there, so that one task can
+    count them all before it raises the error.
     """
-    types = {column.name: column.type for column in source.columns}
-    unordered = _any(_is_missing(name, types[name]) for name in order.order_by)
-    frame = source.frame.withColumn(NO_ORDER_KEY, unordered)
+    types = {column.name: column.type for column in columns}
+    unordered = _any(_is_missing(name, types[name]) for name in order_by)
+    frame = frame.withColumn(NO_ORDER_KEY, unordered)
+    if not key:
+        return frame.repartition(1)
     flag = F.col(NO_ORDER_KEY)
-    by = [flag.desc()]
-    if key:
-        has_no_key = _any(_is_missing(name, types[name]) for name in key)
-        frame = frame.where(flag | ~has_no_key)
-        keys = [_normal(name, types[name]) for name in key]
-        frame = frame.repartition(F.when(flag, F.lit(0).cast("long")).otherwise(F.xxhash64(*keys)))
-        by += [column.asc_nulls_last() for column in keys]
-    else:
-        frame = frame.repartition(1)
-    by += [_normal(name, types[name]).asc_nulls_last() for name in sort_columns]
-    return _with_plain_names(frame.sortWithinPartitions(*by), [*source.columns.names, NO_ORDER_KEY])
+    if drop_missing_keys:
+        frame = frame.where(flag | ~_any(_is_missing(name, types[name]) for name in key))
+    keys = [_normal(name, types[name]) for name in key]
+    return frame.repartition(F.when(flag, F.lit(0).cast("long")).otherwise(F.xxhash64(*keys)))
+
+
+def _sorting(columns: pa.Schema, key: tuple[str, ...], order: Iterable[SortColumn]) -> list[Column]:
+    """What to sort a Spark partition by: events without an order key first, then by key, then in the order wanted."""
+    types = {column.name: column.type for column in columns}
+    by = [F.col(NO_ORDER_KEY).desc(), *(_normal(name, types[name]).asc_nulls_last() for name in key)]
+    for item in order:
+        column = _normal(item.name, types[item.name])
+        if item.descending:
+            by.append(column.desc_nulls_first() if item.nulls_first else column.desc_nulls_last())
+        else:
+            by.append(column.asc_nulls_first() if item.nulls_first else column.asc_nulls_last())
+    return by
 
 
 def _any(conditions: Iterable[Column]) -> Column:
-    found: Column | None = None
+    found = F.lit(False)
     for condition in conditions:
-        found = condition if found is None else found | condition
-    assert found is not None
+        found = found | condition
     return found
 
 
 def _is_missing(name: str, type_: pa.DataType) -> Column:
-    column = _column(name)
+    column = quoted_column(name)
     return column.isNull() | F.isnan(column) if pa.types.is_floating(type_) else column.isNull()
 
 
 def _normal(name: str, type_: pa.DataType) -> Column:
     """The column for comparing: -0.0 and 0.0 are one value, and adding zero makes them one."""
-    return _column(name) + F.lit(0.0) if pa.types.is_floating(type_) else _column(name)
+    return quoted_column(name) + F.lit(0.0) if pa.types.is_floating(type_) else quoted_column(name)

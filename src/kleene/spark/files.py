@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from kleene.files import EventFiles, FileKind, output_kind
+from kleene.spark.names import quoted_column
 
 
 def read_spark(session: SparkSession, found: EventFiles) -> DataFrame:
@@ -39,6 +40,6 @@ def write_spark(frame: DataFrame, path: Path, overwrite: bool) -> None:
 
 def _flat(frame: DataFrame, name: str) -> Column:
     """CSV has no nested values: structs and arrays are written as JSON."""
-    column = F.col("`" + name.replace("`", "``") + "`")
+    column = quoted_column(name)
     nested = isinstance(frame.schema[name].dataType, (ArrayType, MapType, StructType))
     return F.to_json(column).alias(name) if nested else column

@@ -29,6 +29,7 @@ class Matcher:
     plan: Plan
     columns: pa.Schema
     key: tuple[str, ...]
+    order_by: tuple[str, ...]
     sort_columns: tuple[str, ...] | None
     result: pa.Schema
     with_times: bool
@@ -52,8 +53,8 @@ class Matcher:
                 yield table
         if unordered:
             table = pa.concat_tables(unordered)
-            check_order_key(table, self.plan.query.order_by)
-            raise null_order_key(self.plan.query.order_by[0], table.num_rows)
+            check_order_key(table, self.order_by)
+            raise null_order_key(self.order_by[0], table.num_rows)
 
     def _complete_keys(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """Tables of whole keys: the events of the last key wait until the key changes or the input ends."""
@@ -75,16 +76,27 @@ class Matcher:
     def _start_of_last_key(self, table: pa.Table) -> int:
         if not self.key or not table.num_rows:
             return 0
-        last = table.num_rows - 1
-        same = [pc.equal(table.column(name), table.column(name)[last]) for name in self.key]
+        same = [_equals_last(table.column(name)) for name in self.key]
         return int(table.num_rows - pc.sum(reduce(pc.and_, same)).as_py())
 
     def _same_key(self, left: pa.Table, right: pa.Table) -> bool:
-        return all(left.column(name)[0].as_py() == right.column(name)[0].as_py() for name in self.key)
+        values = [(left.column(name)[0].as_py(), right.column(name)[0].as_py()) for name in self.key]
+        return all(one == other or (one != one and other != other) for one, other in values)
 
     def _matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        for matches, rows in run_in_batches(self.plan, table, self.with_times):
+        for part in run_in_batches(self.plan, table, self.with_times):
+            rows = part.table
             if self.sort_columns is not None:
-                order = match_order_column(table, matches, self.sort_columns)
+                order = match_order_column(table, part.matches, self.sort_columns)
                 rows = rows.append_column(self.result.field(self.result.names[-1]), order.cast(self.result.types[-1]))
             yield from rows.cast(self.result).to_batches()
+
+
+def _equals_last(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which values are the same key as the last one; NULL is the same as NULL, and NaN as NaN."""
+    last = column[len(column) - 1]
+    if not last.is_valid:
+        return pc.is_null(column)
+    if last.as_py() != last.as_py():
+        return pc.fill_null(pc.is_nan(column), False)
+    return pc.fill_null(pc.equal(column, last), False)

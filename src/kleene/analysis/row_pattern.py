@@ -1,0 +1,340 @@
+"""Row patterns and the regular-expression operator: a definition and a schema to an `AnalyzedRowPattern`.
+
+Afterwards every name refers to a variable, a subset or a column that exists, every expression has its type, and the
+rules of ISO SQL:2016 that make a clause illegal have been checked.
+"""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass, replace
+
+from kleene.analysis.scope import Scope
+from kleene.analysis.value_types import condition, type_of, typed
+from kleene.errors import (
+    AnalysisError,
+    KleeneWarning,
+    QuerySyntaxError,
+    SchemaError,
+    did_you_mean,
+    listed,
+    printable,
+)
+from kleene.ir import expr as ir
+from kleene.ir.options import RowsPerMatch, Selection, WindowUnit
+from kleene.ir.pattern import Exclusion, Pattern, Repeat, can_be_empty, first_variables, variables_in
+from kleene.ir.query import Measure, QueryDefinition
+from kleene.ir.text import expression_text
+from kleene.schema import DATE, UNKNOWN, OpaqueType, Schema, TimestampType, Type, a_type, is_numeric
+from kleene.source import NO_SPAN, SourceText, Span
+
+
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """A column to order by. `nulls_first` is None where the user said nothing about NULLs: then there are none."""
+
+    name: str
+    descending: bool
+    nulls_first: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzedRowPattern:
+    """`computed` are the keys that are not columns: they are added to the input under the names given here.
+
+    `hidden` are columns that were added to the input for the query's sake, and are not part of its rows.
+    """
+
+    definition: QueryDefinition
+    schema: Schema | None
+    computed: tuple[tuple[str, ir.Expr], ...]
+    partition_by: tuple[str, ...]
+    order_by: tuple[SortColumn, ...]
+    time_type: Type
+    conditions: tuple[tuple[str, ir.Expr], ...]
+    measures: tuple[Measure, ...]
+    warnings: tuple[str, ...] = ()
+    hidden: frozenset[str] = frozenset()
+
+    @property
+    def rows_per_match(self) -> RowsPerMatch:
+        return self.definition.rows_per_match
+
+    @property
+    def members(self) -> dict[str, tuple[str, ...]]:
+        """The variables that a name stands for: itself, or those of a subset."""
+        own = {variable.name or "": (variable.name or "",) for variable in variables_in(self.definition.pattern)}
+        return own | {subset.name: subset.variables for subset in self.definition.subsets}
+
+
+def analyze_row_pattern(
+    definition: QueryDefinition, schema: Schema | None = None, hidden: Iterable[str] = ()
+) -> AnalyzedRowPattern:
+    """What the clause means for rows of the schema; without one, all that does not depend on it is checked."""
+    analysis = _Analysis(definition, schema)
+    analysis.check_names()
+    analysis.check_options()
+    keys = [analysis.key(expression) for expression in definition.partition_by]
+    sort_keys = [analysis.key(sort_key.expression) for sort_key in definition.order_by]
+    computed = {_key_name(key): key for key in (*keys, *sort_keys) if not isinstance(key, ir.Attribute)}
+    order_by = tuple(
+        SortColumn(_key_name(key), sort_key.descending, sort_key.nulls_first)
+        for key, sort_key in zip(sort_keys, definition.order_by, strict=True)
+    )
+    time_type = type_of(sort_keys[0])
+    analysis.check_window(time_type)
+    conditions = tuple(
+        (item.variable, analysis.said_in(item.source).condition(item.condition)) for item in definition.definitions
+    )
+    measures = tuple(
+        replace(measure, expression=analysis.said_in(measure.source).measure(measure.expression))
+        for measure in definition.measures or ()
+    )
+    partition_by = tuple(_key_name(key) for key in keys)
+    analysis.check_output(partition_by)
+    return AnalyzedRowPattern(
+        definition,
+        schema,
+        tuple(computed.items()),
+        partition_by,
+        order_by,
+        time_type,
+        conditions,
+        measures,
+        tuple(analysis.unused_predicates()),
+        frozenset([*hidden, *computed]),
+    )
+
+
+def _key_name(key: ir.Expr) -> str:
+    return key.name if isinstance(key, ir.Attribute) else expression_text(key)
+
+
+class _Analysis:
+    def __init__(self, definition: QueryDefinition, schema: Schema | None) -> None:
+        self.definition, self.schema = definition, schema
+        sql = definition.selection is not Selection.FIRST_COMPLETED
+        self.scope = Scope(definition.source, schema, {}, None, functions_of_spark=sql)
+        self._variables = {variable.name or "" for variable in variables_in(definition.pattern)}
+        self._subsets = {subset.name for subset in definition.subsets}
+
+    def fail(self, message: str, span: Span, hint: str | None = None) -> AnalysisError:
+        return self.scope.fail(message, span, hint)
+
+    def said_in(self, source: SourceText | None) -> _Analysis:
+        """The same, for an expression that stands in a text of its own."""
+        if source is None:
+            return self
+        other = copy(self)
+        other.scope = replace(self.scope, source=source)
+        return other
+
+    def condition(self, expression: ir.Expr) -> ir.Expr:
+        return condition(self.resolved(expression, in_define=True), self.scope)
+
+    def measure(self, expression: ir.Expr) -> ir.Expr:
+        return typed(self.resolved(expression), self.scope)
+
+    # --- names and options ---------------------------------------------------------------------------------------
+
+    def check_names(self) -> None:
+        """Variables, subsets, definitions and the skip target fit together."""
+        definition, defined = self.definition, set[str]()
+        may_be_unused = definition.selection is Selection.FIRST_COMPLETED  # there it is a warning
+        for item in definition.definitions:
+            if not may_be_unused and item.variable not in self._variables:
+                raise self.fail(
+                    f"'{printable(item.variable)}' is defined but does not stand in the pattern",
+                    item.span,
+                    self._variables_hint(item.variable),
+                )
+            if item.variable in defined:
+                raise self.fail(
+                    f"'{printable(item.variable)}' is defined twice", item.span, "Join the conditions with AND."
+                )
+            defined.add(item.variable)
+        self._check_subsets()
+        after = definition.after_match
+        if after is not None and after.variable is not None:
+            self._known(after.variable, after.span)
+
+    def _check_subsets(self) -> None:
+        names: set[str] = set()
+        for subset in self.definition.subsets:
+            if subset.name in self._variables:
+                raise self.fail(f"the subset '{printable(subset.name)}' has the name of a variable", subset.span)
+            if subset.name in names:
+                raise self.fail(f"two subsets are called '{printable(subset.name)}'", subset.span)
+            names.add(subset.name)
+            for member, span in zip(subset.variables, subset.variable_spans, strict=True):
+                if member not in self._variables:
+                    raise self.fail(
+                        f"'{printable(member)}' is not a variable of the pattern", span, self._variables_hint(member)
+                    )
+
+    def _variables_hint(self, name: str) -> str:
+        return f"Variables of the pattern: {listed(sorted(self._variables))}.{did_you_mean(name, self._variables)}"
+
+    def _known(self, name: str, span: Span) -> None:
+        known = self._variables | self._subsets
+        if name not in known:
+            raise self.fail(
+                f"unknown variable '{printable(name)}'",
+                span,
+                f"Variables and subsets: {listed(sorted(known))}.{did_you_mean(name, known)}",
+            )
+
+    def check_options(self) -> None:
+        definition = self.definition
+        if definition.selection is Selection.FIRST_COMPLETED:
+            self._check_regular_expression()
+        if not definition.order_by:
+            raise QuerySyntaxError(
+                "the clause has no ORDER BY, so that its rows would have no order", hint="Add: ORDER BY ts"
+            )
+        if definition.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+            for exclusion in _exclusions(definition.pattern):
+                raise self.fail(
+                    "an exclusion {- -} is not allowed with ALL ROWS PER MATCH WITH UNMATCHED ROWS",
+                    exclusion.span,
+                    "A row that is left out could not be told from an unmatched one; use SHOW or OMIT EMPTY MATCHES.",
+                )
+
+    def _check_regular_expression(self) -> None:
+        """MatchRegex 2012 §4: a match has at least one event, and nothing is aggregated before there is one."""
+        pattern = self.definition.pattern
+        if can_be_empty(pattern):
+            raise self.fail(
+                "the pattern can match the empty sequence, which would be found everywhere",
+                pattern.span,
+                "Make at least one part of it necessary: + instead of *",
+            )
+        conditions = {item.variable: item.condition for item in self.definition.definitions}
+        for variable in first_variables(pattern):
+            first = conditions.get(variable.name or "")
+            if first is not None and any(isinstance(node, ir.Aggregate) for node in ir.walk(first)):
+                raise self.fail(
+                    f"a match can begin with '{printable(variable.name or '')}', which aggregates earlier events",
+                    variable.span,
+                    "There are none yet; begin the pattern with a dot or with a predicate on the event alone.",
+                )
+
+    def unused_predicates(self) -> Iterable[str]:
+        for item in self.definition.definitions:
+            if item.variable not in self._variables:
+                yield f"the predicate '{printable(item.variable)}' is not used in the pattern"
+
+    def check_window(self, time_type: Type) -> None:
+        window = self.definition.window
+        if window is None or time_type == UNKNOWN or window.unit is WindowUnit.EVENTS:
+            return
+        is_time = isinstance(time_type, TimestampType) or time_type == DATE
+        if window.unit is WindowUnit.TIME and not is_time:
+            raise self.fail(
+                f"the window is a duration, and the first order column is {a_type(time_type)}",
+                window.span,
+                "Write WITHIN and a number in the units of the order column, or WITHIN n ROWS.",
+            )
+        if window.unit is WindowUnit.ORDER_KEY and not is_numeric(time_type):
+            raise self.fail(
+                f"the window {window.size} has no unit, and the first order column is {a_type(time_type)}",
+                window.span,
+                f"Write WITHIN {window.size} seconds (or minutes, hours, days), or WITHIN {window.size} ROWS.",
+            )
+
+    def check_output(self, partition_by: tuple[str, ...]) -> None:
+        """No two columns of the output have one name, in any case of letters, since Spark sees no difference."""
+        taken: dict[str, str] = {}
+        if self.definition.selection is not Selection.FIRST_COMPLETED:
+            taken |= {name.lower(): "a partition column" for name in partition_by}
+        if self.definition.rows_per_match is not RowsPerMatch.ONE and self.schema is not None:
+            taken |= {name.lower(): "a column of the input" for name in self.schema}
+        for measure in self.definition.measures or ():
+            if measure.name.lower() in taken:
+                raise self.fail(
+                    f"the measure '{printable(measure.name)}' has the name of {taken[measure.name.lower()]}",
+                    measure.span,
+                    "Choose another name after AS.",
+                )
+            taken[measure.name.lower()] = "another measure"
+
+    # --- expressions ---------------------------------------------------------------------------------------------
+
+    def key(self, expression: ir.Expr) -> ir.Expr:
+        """An expression of PARTITION BY or ORDER BY: of the row alone."""
+        for node in ir.walk(expression):
+            if isinstance(node, (ir.Navigation, ir.Aggregate, ir.Classifier, ir.MatchNumber)):
+                raise self.fail("a key is computed from the row alone", node.span)
+            if isinstance(node, ir.Attribute) and node.variable is not None:
+                raise self.fail(
+                    f"a key has no variables, and '{printable(node.variable)}' is taken for one",
+                    node.variable_span,
+                    f"Write: {printable(node.name)}",
+                )
+        key = typed(self._with_columns(expression), self.scope)
+        if isinstance(key.type, OpaqueType):
+            raise SchemaError(
+                f"cannot compare values of type {key.type.name}", self.scope.source.locate(key.span), key.type.advice
+            )
+        return key
+
+    def resolved(self, expression: ir.Expr, in_define: bool = False) -> ir.Expr:
+        for node in ir.walk(expression):
+            match node:
+                case ir.Attribute(variable=str() as name, variable_span=span):
+                    self._known(name, span)
+                case ir.Events(variable=str() as name, variable_span=span):
+                    self._known(name, span)
+                case ir.Classifier(variable=str() as name):
+                    self._known(name, node.span)
+            if in_define and getattr(node, "final", False):
+                raise self.fail(
+                    "FINAL has no meaning in DEFINE, where the match is not complete", node.span, "Leave FINAL out."
+                )
+        return self._with_columns(expression)
+
+    def _with_columns(self, expression: ir.Expr) -> ir.Expr:
+        """The expression with the names of columns as the input spells them."""
+        if isinstance(expression, ir.Attribute):
+            return replace(expression, name=self._column(expression), exact=True)
+        return ir.with_children(expression, self._with_columns)
+
+    def _column(self, attribute: ir.Attribute) -> str:
+        schema, name = self.schema, attribute.name
+        if schema is None or name in schema:
+            return name
+        alike = [] if attribute.exact else [column for column in schema if column.lower() == name.lower()]
+        if len(alike) == 1:
+            return alike[0]
+        if alike:
+            raise self.fail(
+                f"'{printable(name)}' may be any of {listed(alike)}",
+                attribute.name_span,
+                f'Write it in quotes: "{alike[0]}"',
+            )
+        message, hint = (
+            f"the input has no column '{printable(name)}'",
+            f"Columns: {listed(schema)}.{did_you_mean(name, schema)}",
+        )
+        if attribute.name_span == NO_SPAN:  # an argument of the call, not a word of the query
+            raise SchemaError(message, hint=hint)
+        raise self.fail(message, attribute.name_span, hint)
+
+
+def _exclusions(pattern: Pattern) -> Iterable[Exclusion]:
+    if isinstance(pattern, Exclusion):
+        yield pattern
+    parts = getattr(pattern, "elements", ()) or getattr(pattern, "alternatives", ())
+    for part in (*parts, *([pattern.element] if isinstance(pattern, (Repeat, Exclusion)) else ())):
+        yield from _exclusions(part)
+
+
+def warn(messages: Iterable[str]) -> None:
+    for message in messages:
+        python_warnings.warn(message, KleeneWarning, stacklevel=3)
+
+
+def is_row_pattern(definition: QueryDefinition) -> bool:
+    return definition.selection is not Selection.EVERY_RUN

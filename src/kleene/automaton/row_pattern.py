@@ -1,0 +1,213 @@
+"""A row pattern to its position automaton, edges in order of preference.
+
+A state is "this occurrence of a variable was matched last"; an edge leads to the occurrence that may come next, or to
+the final state. There are no ε-moves (Glushkov's construction, with lists where it has sets): the order of a state's
+edges is the order in which the standard prefers what follows. Repetitions with bounds are written out, PERMUTE is the
+alternation of its orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.errors import UnsupportedError
+from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Sequence, Variable
+from kleene.ir.text import expression_text
+
+MOST_STATES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowState:
+    """An occurrence of a variable in the pattern."""
+
+    number: int
+    variable: str
+    is_excluded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowEdge:
+    """Where to go next; `target` None is the final state. The anchors must hold on the way."""
+
+    target: int | None
+    at_start: bool = False
+    at_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowAutomaton:
+    """`start` and `following` are edges, most preferred first; `conditions` are those of DEFINE by variable."""
+
+    states: tuple[RowState, ...]
+    start: tuple[RowEdge, ...]
+    following: tuple[tuple[RowEdge, ...], ...]
+    conditions: tuple[tuple[str, str], ...] = ()
+
+
+def compile_row_automaton(query: AnalyzedRowPattern) -> RowAutomaton:
+    builder = _Builder()
+    part = builder.part(query.definition.pattern, False)
+    following = [builder.following[number] for number in range(len(builder.states))]
+    return RowAutomaton(
+        tuple(builder.states),
+        _edges(part.first),
+        tuple(map(_edges, following)),
+        tuple((name, expression_text(condition)) for name, condition in query.conditions),
+    )
+
+
+Way = tuple[int | None, bool, bool]
+"""To a state, or (None) through the part without a row; and whether the partition must begin or end there."""
+_THROUGH: Way = (None, False, False)
+
+
+@dataclass(slots=True)
+class _Part:
+    """A piece of the pattern: the ways into it, most preferred first, and the states it is made of."""
+
+    first: list[Way]
+    states: list[int] = field(default_factory=list)
+
+
+class _Builder:
+    """Builds parts from the leaves up; `following` of a state has `_THROUGH` where its part is left."""
+
+    def __init__(self) -> None:
+        self.states: list[RowState] = []
+        self.following: dict[int, list[Way]] = {}
+
+    def part(self, pattern: Pattern, excluded: bool) -> _Part:
+        match pattern:
+            case Variable(name=name):
+                return self._variable(name or "", excluded)
+            case Sequence(elements=elements):
+                return self._sequence([self.part(element, excluded) for element in elements])
+            case Alternation(alternatives=alternatives):
+                return self._alternation([self.part(choice, excluded) for choice in alternatives])
+            case Permutation(elements=elements):
+                return self._alternation([self.part(Sequence(order), excluded) for order in permutations(elements)])
+            case Repeat():
+                return self._repeat(pattern, excluded)
+            case Exclusion(element=element):
+                return self.part(element, True)
+            case Anchor(at_start=at_start):
+                return _Part([(None, at_start, not at_start)])
+        raise AssertionError(f"no rule for {type(pattern).__name__}")
+
+    def _variable(self, name: str, excluded: bool) -> _Part:
+        number = len(self.states)
+        if number >= MOST_STATES:
+            raise UnsupportedError(f"the automaton of the pattern has more than {MOST_STATES:,} states")
+        self.states.append(RowState(number, name, excluded))
+        self.following[number] = [_THROUGH]
+        return _Part([(number, False, False)], [number])
+
+    def _sequence(self, parts: list[_Part]) -> _Part:
+        whole = _Part([_THROUGH])
+        for part in reversed(parts):
+            for state in part.states:
+                self.following[state] = _spliced(self.following[state], whole.first)
+            whole = _Part(_spliced(part.first, whole.first), part.states + whole.states)
+        return whole
+
+    def _alternation(self, parts: list[_Part]) -> _Part:
+        return _Part(
+            _distinct(way for part in parts for way in part.first), [state for part in parts for state in part.states]
+        )
+
+    def _repeat(self, repeat: Repeat, excluded: bool) -> _Part:
+        """X{2,} is X X X*, and X{1,3} is X (X (X)?)?."""
+        required = [self.part(repeat.element, excluded) for _ in range(repeat.least)]
+        if repeat.most is None:
+            return self._sequence([*required, self._star(self.part(repeat.element, excluded), repeat.greedy)])
+        optional = _Part([_THROUGH])
+        for _ in range(repeat.most - repeat.least):
+            more = self._sequence([self.part(repeat.element, excluded), optional])
+            optional = _Part(_optional(more.first, repeat.greedy), more.states)
+        return self._sequence([*required, optional])
+
+    def _star(self, part: _Part, greedy: bool) -> _Part:
+        # A round that consumes nothing leaves the loop, which is what going through the part means here.
+        first = _optional(part.first, greedy)
+        for state in part.states:
+            self.following[state] = _spliced(self.following[state], first)
+        return _Part(first, part.states)
+
+
+def _optional(first: list[Way], greedy: bool) -> list[Way]:
+    return _distinct([*first, _THROUGH] if greedy else [_THROUGH, *first])
+
+
+def _spliced(ways: list[Way], after: list[Way]) -> list[Way]:
+    """The ways, with those that lead through continued by the ways after; anchors on the path add up."""
+    found: list[Way] = []
+    for target, at_start, at_end in ways:
+        if target is None:
+            found += [(state, at_start or start, at_end or end) for state, start, end in after]
+        else:
+            found.append((target, at_start, at_end))
+    return _distinct(found)
+
+
+def _distinct(ways: Iterable[Way]) -> list[Way]:
+    """Each way once; a way that is open already needs no anchored copy behind it."""
+    found: dict[Way, None] = {}
+    for way in ways:
+        if (way[0], False, False) not in found:
+            found.setdefault(way)
+    return list(found)
+
+
+def _edges(ways: list[Way]) -> tuple[RowEdge, ...]:
+    return tuple(RowEdge(*way) for way in ways)
+
+
+def row_automaton_text(automaton: RowAutomaton) -> str:
+    """A line for each state: what may come next, most preferred first."""
+    labels = _labels(automaton)
+    width = max(len("start"), *map(len, labels)) if labels else len("start")
+    lines = [f"{'start':<{width}}  → {_targets(automaton.start, labels)}"]
+    lines += [f"{labels[n]:<{width}}  → {_targets(edges, labels)}" for n, edges in enumerate(automaton.following)]
+    lines += [f"{name} when {condition}" for name, condition in automaton.conditions]
+    return "\n".join(lines)
+
+
+def _labels(automaton: RowAutomaton) -> list[str]:
+    """The variable of each state, numbered where it stands in the pattern more than once."""
+    names = [state.variable for state in automaton.states]
+    seen: dict[str, int] = {}
+    labels = []
+    for state in automaton.states:
+        seen[state.variable] = seen.get(state.variable, 0) + 1
+        label = state.variable if names.count(state.variable) == 1 else f"{state.variable}·{seen[state.variable]}"
+        labels.append(f"{{-{label}-}}" if state.is_excluded else label)
+    return labels
+
+
+def _targets(edges: tuple[RowEdge, ...], labels: list[str]) -> str:
+    return ", ".join(_target(edge, labels) for edge in edges) or "nothing"
+
+
+def _target(edge: RowEdge, labels: list[str]) -> str:
+    name = "F" if edge.target is None else labels[edge.target]
+    return f"{'^' if edge.at_start else ''}{name}{'$' if edge.at_end else ''}"
+
+
+def row_automaton_dot(automaton: RowAutomaton) -> str:
+    """The automaton for Graphviz; edges are numbered in order of preference."""
+    labels = _labels(automaton)
+    lines = ["digraph automaton {", "  rankdir=LR;", "  start [shape=point];", "  F [shape=doublecircle];"]
+    for number, label in enumerate(labels):
+        escaped = label.replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'  s{number} [shape=circle, label="{escaped}"];')
+    sources = ["start", *(f"s{number}" for number in range(len(labels)))]
+    for source, edges in zip(sources, (automaton.start, *automaton.following), strict=True):
+        for preference, edge in enumerate(edges, 1):
+            target = "F" if edge.target is None else f"s{edge.target}"
+            anchors = ("^" if edge.at_start else "") + ("$" if edge.at_end else "")
+            lines.append(f'  {source} -> {target} [label="{preference}{anchors}"];')
+    return "\n".join([*lines, "}"])

@@ -1,0 +1,153 @@
+"""The plain engine for the regular-expression operator (MatchRegex 2012 §2.3, SEMANTICS §5).
+
+A partial match is where it began, what of the pattern is left, and its aggregates. Matches are contiguous and all their
+events count, so that partial matches that began at the same event have the same aggregates and are kept together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.evaluate import average_of, evaluate, in_range, sum_of
+from kleene.engine.events import PlainValue
+from kleene.engine.row_output import OutputRow
+from kleene.ir import expr as ir
+from kleene.ir.pattern import Alternation, Pattern, Repeat, Variable
+from kleene.ir.pattern import Sequence as PatternSequence
+
+Todo = tuple[Pattern, Any] | None  # what to match next, and what after that
+Columns = Mapping[str, Sequence[PlainValue]]
+
+
+def regex_rows(query: AnalyzedRowPattern, columns: Columns, positions: Sequence[int]) -> Iterator[OutputRow]:
+    """A row for each match in one partition, at the event that completes it."""
+    conditions = dict(query.conditions)
+    aggregates = _aggregates_of([*conditions.values(), *(measure.expression for measure in query.measures)])
+    partial: list[_PartialMatch] = []  # the oldest first
+    for row in range(len(positions)):
+        tried = [*partial, _PartialMatch({(query.definition.pattern, None)}, _Aggregates(aggregates))]
+        partial = []
+        for match in tried:
+            here = _Bindings(columns, row, match.aggregates)
+            left = {rest for name, rest in match.moves() if _holds(conditions.get(name), here)}
+            if left:
+                match.aggregates.add(here)
+                partial.append(_PartialMatch(left, match.aggregates))
+        complete = next((match for match in partial if match.is_complete()), None)
+        if complete is not None:
+            here = _Bindings(columns, row, complete.aggregates)
+            measures = tuple(evaluate(measure.expression, here) for measure in query.measures)
+            yield OutputRow(positions[row], measures, (positions[row],))
+            partial = []
+
+
+def _holds(condition: ir.Expr | None, bindings: _Bindings) -> bool:
+    return condition is None or evaluate(condition, bindings) is True
+
+
+def _aggregates_of(expressions: Sequence[ir.Expr]) -> list[ir.Aggregate]:
+    found = (node for expression in expressions for node in ir.walk(expression) if isinstance(node, ir.Aggregate))
+    return list(dict.fromkeys(found))
+
+
+@dataclass(slots=True)
+class _PartialMatch:
+    left: set[Todo]
+    aggregates: _Aggregates
+
+    def moves(self) -> Iterator[tuple[str, Todo]]:
+        """The predicates that can come next, each with what is left after it."""
+        return ((item[0], item[1]) for todo in self.left for item in _next(todo) if item is not None)
+
+    def is_complete(self) -> bool:
+        return any(item is None for todo in self.left for item in _next(todo))
+
+
+def _next(todo: Todo) -> Iterator[tuple[str, Todo] | None]:
+    """The predicates that can come next, with what is left after each; None if nothing needs to come."""
+    waiting, seen = [todo], {todo}
+    while waiting:
+        now = waiting.pop()
+        if now is None:
+            yield None
+            continue
+        item, rest = now
+        choices: list[Todo] = []
+        match item:
+            case Variable(name=name):
+                yield name or "", rest
+            case PatternSequence(elements=elements):
+                for element in reversed(elements):
+                    rest = (element, rest)
+                choices = [rest]
+            case Alternation(alternatives=alternatives):
+                choices = [(alternative, rest) for alternative in alternatives]
+            case Repeat(element=element, least=least, most=most):
+                again = rest if most == 1 else (Repeat(element, 0, None), rest)
+                choices = [(element, again)] if least else [(element, again), rest]
+        new = [choice for choice in choices if choice not in seen]
+        seen.update(new)
+        waiting += new
+
+
+@dataclass(slots=True)
+class _Aggregates:
+    """The aggregates of a partial match, brought up to date by each event; events themselves are not kept."""
+
+    wanted: list[ir.Aggregate]
+    count: int = 0
+    values: dict[ir.Aggregate, Any] = field(default_factory=dict)
+
+    def add(self, bindings: _Bindings) -> None:
+        self.count += 1
+        for aggregate in self.wanted:
+            if not isinstance(aggregate.argument, ir.Events):
+                self._add(aggregate, evaluate(aggregate.argument, bindings))
+
+    def _add(self, aggregate: ir.Aggregate, value: Any) -> None:
+        is_first, before = aggregate not in self.values, self.values.get(aggregate)
+        match aggregate.function:
+            case "first" | "delta":
+                self.values[aggregate] = value if is_first else before
+            case "last":
+                self.values[aggregate] = value
+            case "collect":
+                self.values[aggregate] = [*(before or []), value]
+            case _ if value is None:
+                self.values.setdefault(aggregate, None)
+            case "max" | "min" if value == value:  # NaN is neither
+                choose = max if aggregate.function == "max" else min
+                self.values[aggregate] = value if before is None else choose(before, value)
+            case "sum":
+                self.values[aggregate] = value if before is None else sum_of(aggregate, before, value)
+            case "avg":
+                total, count = before or (None, 0)
+                self.values[aggregate] = (value if total is None else sum_of(aggregate, total, value), count + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bindings:
+    """The current event, and the aggregates of the match: before the event in a predicate, with it in an output."""
+
+    columns: Columns
+    row: int
+    aggregates: _Aggregates
+
+    def value(self, expression: ir.Expr) -> Any:
+        match expression:
+            case ir.Attribute(name=name):
+                return self.columns[name][self.row]
+            case ir.Aggregate(argument=ir.Events()):
+                return self.aggregates.count
+            case ir.Aggregate(function="delta", argument=argument):
+                first, now = self.aggregates.values.get(expression), evaluate(argument, self)
+                return None if first is None or now is None else in_range(now - first, expression)
+            case ir.Aggregate(function="avg"):
+                total, count = self.aggregates.values.get(expression) or (None, 0)
+                return None if total is None else average_of(expression, total, count)
+            case ir.Aggregate():
+                return self.aggregates.values.get(expression)
+        raise AssertionError(f"no rule to evaluate {type(expression).__name__}")

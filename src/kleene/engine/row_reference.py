@@ -1,0 +1,298 @@
+"""The plain engine for row patterns: tries what a pattern allows in order of preference, as the standard defines it.
+
+No automaton, no sharing between attempts: a stack of what is still to be tried, most preferred on top. It is the oracle
+for everything faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Any
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.evaluate import aggregated, evaluate
+from kleene.engine.events import PlainValue
+from kleene.errors import ExecutionError, printable
+from kleene.ir import expr as ir
+from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
+from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Variable
+from kleene.ir.pattern import Sequence as PatternSequence
+from kleene.schema import DATE, FLOAT, DecimalType
+
+_MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A row matched to a variable, and the rows before it."""
+
+    row: int
+    variable: str
+    is_excluded: bool
+    before: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowMatch:
+    """A match: the rows from `start` on, each with its variable; of no rows, an empty match."""
+
+    start: int
+    number: int
+    variables: tuple[str, ...]
+    is_excluded: tuple[bool, ...]
+
+    @property
+    def last(self) -> int:
+        return self.start + len(self.variables) - 1 if self.variables else self.start
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """In a repetition: that many rounds are done, and the last of them began at the row."""
+
+    repeat: Repeat
+    done: int
+    began: int
+
+
+_END_OF_EXCLUSION = Pattern()
+Todo = tuple[Any, Any] | None  # what to match next, and what after that
+
+
+class PartitionMatcher:
+    """Finds the matches in one partition; rows are known by their numbers in it."""
+
+    def __init__(
+        self, query: AnalyzedRowPattern, columns: Mapping[str, Sequence[PlainValue]], count: int, run_limit: int
+    ) -> None:
+        self._query, self._columns, self._count, self._run_limit = query, columns, count, run_limit
+        self._conditions = dict(query.conditions)
+        self._members = query.members
+        self._times = columns[query.order_by[0].name] if query.definition.window else ()
+
+    def matches(self) -> Iterator[RowMatch]:
+        if self._query.definition.selection is Selection.ALL_MATCHES:
+            yield from self._all_matches()
+            return
+        after = self._query.definition.after_match or AfterMatch()
+        start, number = 0, 0
+        while start < self._count:
+            found = next(self._ways(start, 1 + number), None)
+            if found is None:
+                start += 1
+                continue
+            number += 1
+            yield found
+            start = self._resume(found, after)
+
+    def _all_matches(self) -> Iterator[RowMatch]:
+        """Every classification of every start row; one that is reached in several ways is one match."""
+        number = 0
+        for start in range(self._count):
+            seen: set[tuple[str, ...]] = set()
+            for found in self._ways(start, number + 1):
+                if found.variables not in seen:
+                    seen.add(found.variables)
+                    number += 1
+                    yield replace(found, number=number)
+
+    def _resume(self, found: RowMatch, after: AfterMatch) -> int:
+        if not found.variables or after.skip is Skip.TO_NEXT_ROW:
+            return found.start + 1
+        if after.skip is Skip.PAST_LAST_ROW:
+            return found.last + 1
+        assert after.variable is not None
+        wanted = self._members[after.variable]
+        rows = [found.start + n for n, variable in enumerate(found.variables) if variable in wanted]
+        if not rows:
+            raise self._cannot_skip(after, "the match has no such row")
+        target = rows[0] if after.skip is Skip.TO_FIRST else rows[-1]
+        if target == found.start:
+            raise self._cannot_skip(after, "it is the row where the match began, which would be found forever")
+        return target
+
+    def _cannot_skip(self, after: AfterMatch, reason: str) -> ExecutionError:
+        return ExecutionError(
+            f"AFTER MATCH SKIP {after.skip.value} {printable(after.variable or '')} cannot be done: {reason}",
+            hint="Skip to a variable that every match has, and that is not its first row; or use PAST LAST ROW.",
+        )
+
+    # --- one start row ---------------------------------------------------------------------------------------------
+
+    def _ways(self, start: int, number: int) -> Iterator[RowMatch]:
+        """The ways to match from the row on, most preferred first."""
+        pattern = self._query.definition.pattern
+        untried: list[tuple[Todo, int, Bound | None, int]] = [((pattern, None), start, None, 0)]
+        while untried:
+            if len(untried) > self._run_limit:
+                raise ExecutionError(
+                    f"more than {self._run_limit:,} ways to match from one row are waiting to be tried",
+                    hint="Narrow the pattern, bound it with WITHIN or MAXLENGTH, or raise run_limit.",
+                )
+            todo, row, bound, excluded = untried.pop()
+            if todo is None:
+                yield _match(start, number, bound)
+                continue
+            item, rest = todo
+            match item:
+                case Variable(name=name):
+                    tried = Bound(row, name or "", excluded > 0, bound)
+                    if self._fits(tried, start, number):
+                        untried.append((rest, row + 1, tried, excluded))
+                case PatternSequence(elements=elements):
+                    for element in reversed(elements):
+                        rest = (element, rest)
+                    untried.append((rest, row, bound, excluded))
+                case Alternation(alternatives=alternatives):
+                    untried += [((choice, rest), row, bound, excluded) for choice in reversed(alternatives)]
+                case Permutation(elements=elements):
+                    orders = [PatternSequence(order) for order in permutations(elements)]
+                    untried += [((order, rest), row, bound, excluded) for order in reversed(orders)]
+                case Repeat():
+                    untried.append(((_Round(item, 0, -1), rest), row, bound, excluded))
+                case _Round(repeat=repeat, done=done, began=began):
+                    # Beyond the required rounds, one that consumes nothing is the last: it could go on forever.
+                    stuck = done > repeat.least and began == row
+                    again = ((repeat.element, (_Round(repeat, done + 1, row), rest)), row, bound, excluded)
+                    choices = [again] if (repeat.most is None or done < repeat.most) and not stuck else []
+                    if done >= repeat.least:
+                        choices.append((rest, row, bound, excluded))
+                    untried += reversed(choices) if repeat.greedy else choices
+                case Exclusion(element=element):
+                    untried.append(((element, (_END_OF_EXCLUSION, rest)), row, bound, excluded + 1))
+                case Anchor(at_start=at_start):
+                    if row == (0 if at_start else self._count):
+                        untried.append((rest, row, bound, excluded))
+                case _:
+                    assert item is _END_OF_EXCLUSION
+                    untried.append((rest, row, bound, excluded - 1))
+
+    def _fits(self, tried: Bound, start: int, number: int) -> bool:
+        """Whether the row can be the variable's: it exists, is within bounds, and the condition holds."""
+        length = self._query.definition.max_length
+        if tried.row >= self._count or (length is not None and tried.row - start >= length):
+            return False
+        if not self._is_in_window(start, tried.row):
+            return False
+        condition = self._conditions.get(tried.variable)
+        if condition is None:
+            return True
+        rows, variables = _unrolled(tried)
+        bindings = RowBindings(self._columns, self._count, self._members, rows, variables, number=number)
+        return evaluate(condition, bindings) is True
+
+    def _is_in_window(self, start: int, row: int) -> bool:
+        window = self._query.definition.window
+        if window is None:
+            return True
+        if window.unit is WindowUnit.EVENTS:
+            return row - start < window.size
+        first, last = self._times[start], self._times[row]
+        if first is None or last is None:
+            return False
+        size: Any = window.size
+        match self._query.time_type:
+            case DecimalType(scale=scale):
+                size = size * 10**scale
+            case time_type if time_type == FLOAT:
+                size = float(size)
+            case time_type if time_type == DATE:
+                size = size / _MICROSECONDS_PER_DAY
+        return bool(abs(last - first) < size)  # type: ignore[operator]  # the order key is a number here
+
+
+def _match(start: int, number: int, bound: Bound | None) -> RowMatch:
+    excluded: list[bool] = []
+    node = bound
+    while node is not None:
+        excluded.append(node.is_excluded)
+        node = node.before
+    _, variables = _unrolled(bound)
+    return RowMatch(start, number, tuple(variables), tuple(reversed(excluded)))
+
+
+def _unrolled(bound: Bound | None) -> tuple[list[int], list[str]]:
+    rows: list[int] = []
+    variables: list[str] = []
+    while bound is not None:
+        rows.append(bound.row)
+        variables.append(bound.variable)
+        bound = bound.before
+    return rows[::-1], variables[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBindings:
+    """What an expression of DEFINE or MEASURES is evaluated for.
+
+    `rows` and `variables` are those of the match; the first `running` of them count where FINAL does not say
+    otherwise. `row` is set inside a navigation or an aggregate, where columns are those of that row.
+    """
+
+    columns: Mapping[str, Sequence[PlainValue]]
+    count: int
+    members: Mapping[str, tuple[str, ...]]
+    rows: Sequence[int]
+    variables: Sequence[str]
+    running: int | None = None
+    number: int = 0
+    row: int | None = None
+
+    def value(self, expression: ir.Expr) -> Any:
+        match expression:
+            case ir.Attribute(variable=variable, name=name):
+                row = self.row if self.row is not None else self._last(variable)
+                return None if row is None else self.columns[name][row]
+            case ir.Navigation():
+                return self._navigate(expression)
+            case ir.Aggregate():
+                return self._aggregate(expression)
+            case ir.Classifier(variable=variable, final=final):
+                row = self.row if self.row is not None else self._last(variable, final)
+                return self.variables[self.rows.index(row)] if row in self.rows else None
+            case ir.MatchNumber():
+                return self.number
+        raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
+
+    def _rows_of(self, variable: str | None, final: bool = False) -> Sequence[int]:
+        """The rows of the variable, of the subset, or, where it is None, of the match."""
+        end = len(self.rows) if final or self.running is None else self.running
+        if variable is None:
+            return self.rows[:end]
+        wanted = self.members[variable]
+        return [row for row, name in zip(self.rows[:end], self.variables, strict=False) if name in wanted]
+
+    def _last(self, variable: str | None, final: bool = False) -> int | None:
+        rows = self._rows_of(variable, final)
+        return rows[-1] if rows else None
+
+    def _navigate(self, navigation: ir.Navigation) -> Any:
+        rows = self._rows_of(navigation.variable, navigation.final)
+        if navigation.offset >= len(rows):
+            return None
+        row = rows[-1 - navigation.offset] if navigation.from_last else rows[navigation.offset]
+        row += navigation.shift or 0
+        if not 0 <= row < self.count:
+            return None
+        return evaluate(navigation.argument, replace(self, row=row))
+
+    def _aggregate(self, aggregate: ir.Aggregate) -> Any:
+        rows = self._rows_of(_variable_of(aggregate.argument), aggregate.final)
+        if isinstance(aggregate.argument, ir.Events):
+            return len(rows)
+        values = [evaluate(aggregate.argument, replace(self, row=row)) for row in rows]
+        if aggregate.distinct:
+            values = list(dict.fromkeys(values))
+        if aggregate.function == "array_agg":
+            return values or None
+        return aggregated(aggregate, values)
+
+
+def _variable_of(argument: ir.Expr) -> str | None:
+    """The variable that an aggregate is over: that of its references, of which there is one at the most."""
+    for node in ir.walk(argument):
+        if isinstance(node, (ir.Attribute, ir.Events, ir.Classifier)):
+            return node.variable
+    return None

@@ -1,0 +1,89 @@
+"""Rows for row patterns: read, with computed keys, sorted and partitioned; and the rows that are given out for them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.value_types import type_of
+from kleene.engine.evaluate import evaluate
+from kleene.engine.events import PlainValue, check_order_key, plain_values
+from kleene.engine.output import arrow_type, arrow_values
+from kleene.engine.regex_reference import regex_rows
+from kleene.engine.row_output import OutputRow, output_rows
+from kleene.engine.row_reference import PartitionMatcher, RowBindings
+from kleene.engine.sorting import sortable
+from kleene.ir import expr as ir
+from kleene.ir.options import Selection
+from kleene.schema import Schema, Type
+
+
+def with_computed_keys(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
+    """The table with the keys that are expressions as further columns."""
+    assert query.schema is not None
+    for name, expression in query.computed:
+        columns = _plain_columns([expression], query.schema, table)
+        values = [
+            evaluate(expression, RowBindings(columns, table.num_rows, {}, (), (), row=row))
+            for row in range(table.num_rows)
+        ]
+        type_ = type_of(expression)
+        table = table.append_column(name, arrow_values(values, type_, arrow_type(type_)))
+    return table
+
+
+def sorted_rows(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
+    """The rows in the order of ORDER BY; equal ones keep the order of the input, since each sort is stable."""
+    strict = tuple(column.name for column in query.order_by if column.nulls_first is None)
+    check_order_key(table, strict)
+    # From the least important key to the most, so that each may have its own direction and place for NULLs.
+    for column in reversed(query.order_by):
+        key = sortable(table.column(column.name), column.name)
+        direction = "descending" if column.descending else "ascending"
+        table = table.take(pc.sort_indices(pa.table({"key": key}), [("key", direction)]))
+        if column.nulls_first:
+            is_null = pc.is_null(table.column(column.name))
+            table = pa.concat_tables([table.filter(is_null), table.filter(pc.invert(is_null))])
+    return table
+
+
+def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> list[OutputRow]:
+    """The rows of the output, in its order."""
+    assert query.schema is not None
+    used = [condition for _, condition in query.conditions] + [measure.expression for measure in query.measures]
+    times = [query.order_by[0].name] if query.definition.window else []
+    columns = _plain_columns(used, query.schema, table, {**dict.fromkeys(times, query.time_type)})
+    found: list[OutputRow] = []
+    for positions in _partitions(query, table):
+        here = {name: [values[position] for position in positions] for name, values in columns.items()}
+        if query.definition.selection is Selection.FIRST_COMPLETED:
+            found += regex_rows(query, here, positions)
+        else:
+            matcher = PartitionMatcher(query, here, len(positions), run_limit)
+            found += output_rows(query, matcher.matches(), here, positions)
+    return sorted(found, key=lambda row: row.order)
+
+
+def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:
+    """The positions of each partition's rows. In SQL, NULLs form a partition, and so do NaNs."""
+    keys = [_grouping_values(table.column(name)) for name in query.partition_by]
+    groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for position in range(table.num_rows):
+        groups[tuple(key[position] for key in keys)].append(position)
+    return list(groups.values())
+
+
+def _grouping_values(column: pa.ChunkedArray) -> list[Any]:
+    return ["NaN" if value != value else value for value in column.to_pylist()]
+
+
+def _plain_columns(
+    expressions: list[ir.Expr], schema: Schema, table: pa.Table, further: dict[str, Type] | None = None
+) -> dict[str, list[PlainValue]]:
+    names = {node.name for item in expressions for node in ir.walk(item) if isinstance(node, ir.Attribute)}
+    types = {name: schema.type_of(name) for name in names} | (further or {})
+    return {name: plain_values(table.column(name), type_, name) for name, type_ in types.items()}

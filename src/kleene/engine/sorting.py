@@ -1,0 +1,36 @@
+"""Tables in order. Sorting is stable: rows of equal keys keep the order of the input."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.errors import SchemaError, printable
+
+
+def sorted_table(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
+    """The table in ascending order of the columns, NULLs last."""
+    if not names or table.num_rows < 2:
+        return table
+    columns = [sortable(table.column(name), name) for name in names]
+    keys = pa.table(columns, names=[str(number) for number in range(len(columns))])
+    by = [(str(number), "ascending") for number in range(len(columns))]
+    return table.take(pc.sort_indices(keys, by))
+
+
+def sortable(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """The column in a form that Arrow can sort and that sorts by value."""
+    type_ = column.type
+    if pa.types.is_null(type_):
+        return column.cast(pa.int64())
+    if pa.types.is_duration(type_):
+        return column.cast(pa.int64())
+    if pa.types.is_floating(type_):
+        # -0.0 and 0.0 are one value, and adding zero makes them one.
+        return pc.add(column, pa.scalar(0.0, type_))
+    if pa.types.is_nested(type_):
+        raise SchemaError(
+            f"cannot order by the column '{printable(name)}' of type {type_}",
+            hint="Order by columns of numbers, strings, booleans, dates or timestamps.",
+        )
+    return column

@@ -1,0 +1,328 @@
+"""The MATCH_RECOGNIZE clause to `QueryDefinition`: what stands between its parentheses, as in ISO SQL:2016.
+
+Rules about where a function may stand are the grammar's in all but form, and are checked here; names are checked by
+analysis, which knows the columns.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from lark import Token
+from lark.tree import Meta
+from lark.visitors import v_args
+
+from kleene.errors import AnalysisError, QuerySyntaxError, printable
+from kleene.ir import expr as ir
+from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strategy, Window, WindowUnit
+from kleene.ir.pattern import Pattern
+from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
+from kleene.lang.expressions import Children, Name, build, check_is_text, span_of
+from kleene.lang.row_pattern import PatternBuilder
+from kleene.source import SourceText, Span
+
+AGGREGATES = ("array_agg", "avg", "count", "max", "min", "sum")
+_NAVIGATION = ("first", "last", "next", "prev")
+_GRAMMARS = ("expressions", "row_pattern", "match_recognize")
+
+
+def parse(text: str) -> QueryDefinition:
+    """The clause; `MATCH_RECOGNIZE ( … )` may stand around it.
+
+    >>> parse("PARTITION BY id ORDER BY t PATTERN (A B+) DEFINE B AS B.x > PREV(B.x)").definitions[0].variable
+    'B'
+    """
+    check_is_text(text)
+    around = re.fullmatch(r"(\s*MATCH_RECOGNIZE\s*\()(.*)\)\s*", text, re.IGNORECASE | re.DOTALL)
+    inner = re.sub(r"[^\n]", " ", around[1]) + around[2] if around else text
+    return parse_within(SourceText(text), inner)
+
+
+def parse_within(source: SourceText, text: str) -> QueryDefinition:
+    """The clause in `text`, which is the source with everything before the clause made blank, and cut after it."""
+    if not text.strip():
+        raise QuerySyntaxError(
+            "the clause is empty",
+            hint="A clause has at least an order and a pattern: ORDER BY ts PATTERN (A B+) DEFINE B AS B.x > PREV(B.x)",
+        )
+    definition: QueryDefinition = build(_Builder(source), _GRAMMARS, "clause", text)
+    return definition
+
+
+def folded(name: Name) -> str:
+    """SQL: a name without quotes is the same in any case, and is shown in capitals."""
+    return str(name) if name.quoted else name.upper()
+
+
+@v_args(meta=True)
+class _Builder(PatternBuilder):
+    """A method per rule of match_recognize.lark."""
+
+    def variable_name(self, name: Name) -> str:
+        return folded(name)
+
+    def clause(self, _: Meta, children: Children) -> QueryDefinition:
+        definition = QueryDefinition(
+            Pattern(),
+            strategy=Strategy.PARTITION_CONTIGUITY,
+            selection=Selection.PREFERRED,
+            measures=(),
+            source=self.source,
+        )
+        for part in children:
+            if part is not None:
+                definition = replace(definition, **part)
+        return self._with_skip(definition)
+
+    def _with_skip(self, definition: QueryDefinition) -> QueryDefinition:
+        after = definition.after_match
+        if definition.selection is Selection.ALL_MATCHES:
+            if after is not None:
+                raise self._illegal(
+                    "ALL MATCHES gives every match, so that there is nothing to skip",
+                    after.span,
+                    "Leave AFTER MATCH out.",
+                )
+            return definition
+        return definition if after else replace(definition, after_match=AfterMatch())
+
+    def _illegal(self, message: str, span: Span, hint: str | None = None) -> AnalysisError:
+        return AnalysisError(message, self.source.locate(span), hint)
+
+    # --- clauses -----------------------------------------------------------------------------------------------
+
+    def partition_by(self, _: Meta, children: Children) -> dict[str, Any]:
+        return {"partition_by": tuple(self.checked(child) for child in children if isinstance(child, ir.Expr))}
+
+    def order_by(self, _: Meta, children: Children) -> dict[str, Any]:
+        return {"order_by": tuple(child for child in children if isinstance(child, SortKey))}
+
+    def sort_key(self, _: Meta, children: Children) -> SortKey:
+        expression, *words = children
+        said = {word.type for word in words if word is not None}
+        nulls_first = None if "NULLS" not in said else "FIRST_WORD" in said
+        return SortKey(self.checked(expression), "DESC" in said, nulls_first)
+
+    def measures(self, _: Meta, children: Children) -> dict[str, Any]:
+        return {"measures": tuple(child for child in children if isinstance(child, Measure))}
+
+    def measure(self, meta: Meta, children: Children) -> Measure:
+        expression, _, name = children
+        if name is None:
+            raise self.fail("a measure needs a name", span_of(meta), "Write: MEASURES expression AS name")
+        return Measure(str(name), self.checked(expression), name.span)
+
+    def one_row(self, *_: object) -> dict[str, Any]:
+        return {"rows_per_match": RowsPerMatch.ONE}
+
+    def all_rows(self, _: Meta, children: Children) -> dict[str, Any]:
+        return {"rows_per_match": children[-1] or RowsPerMatch.ALL_SHOW_EMPTY}
+
+    def empty_matches(self, _: Meta, children: Children) -> RowsPerMatch:
+        words = {"SHOW": RowsPerMatch.ALL_SHOW_EMPTY, "OMIT": RowsPerMatch.ALL_OMIT_EMPTY}
+        return words.get(children[0].type, RowsPerMatch.ALL_WITH_UNMATCHED)
+
+    def all_matches(self, *_: object) -> dict[str, Any]:
+        return {"selection": Selection.ALL_MATCHES}
+
+    def after_match(self, meta: Meta, children: Children) -> dict[str, Any]:
+        after: AfterMatch = children[-1]
+        return {"after_match": after if after.variable else replace(after, span=span_of(meta))}
+
+    def skip_past_last(self, *_: object) -> AfterMatch:
+        return AfterMatch(Skip.PAST_LAST_ROW)
+
+    def skip_to_next(self, *_: object) -> AfterMatch:
+        return AfterMatch(Skip.TO_NEXT_ROW)
+
+    def skip_to(self, _: Meta, children: Children) -> AfterMatch:
+        which, name = children[1], children[-1]
+        first = isinstance(which, Token) and which.type == "FIRST_WORD"
+        return AfterMatch(Skip.TO_FIRST if first else Skip.TO_LAST, folded(name), name.span)
+
+    def pattern_clause(self, _: Meta, children: Children) -> dict[str, Any]:
+        return {"pattern": children[-1]}
+
+    def subsets(self, _: Meta, children: Children) -> dict[str, Any]:
+        return {"subsets": tuple(child for child in children if isinstance(child, Subset))}
+
+    def subset(self, _: Meta, children: Children) -> Subset:
+        name, equals, *members = children
+        if equals != "=":
+            raise self.fail(f"unexpected '{equals}'", span_of(equals), "Write: SUBSET u = (A, B)")
+        return Subset(folded(name), tuple(map(folded, members)), name.span, tuple(member.span for member in members))
+
+    def within_time(self, meta: Meta, children: Children) -> dict[str, Any]:
+        return {"window": self._window(children[1].value, WindowUnit.TIME, span_of(meta))}
+
+    def within_rows(self, meta: Meta, children: Children) -> dict[str, Any]:
+        return {"window": self._window(self._whole(children[1]), WindowUnit.EVENTS, span_of(meta))}
+
+    def within_number(self, meta: Meta, children: Children) -> dict[str, Any]:
+        return {"window": self._window(self._whole(children[1]), WindowUnit.ORDER_KEY, span_of(meta))}
+
+    def _window(self, size: int, unit: WindowUnit, span: Span) -> Window:
+        if size < 1:
+            raise self._illegal("a window is larger than nothing", span)
+        return Window(size, unit, span)
+
+    def max_length(self, _: Meta, children: Children) -> dict[str, Any]:
+        length = self._whole(children[1])
+        if length < 1:
+            raise self._illegal("MAXLENGTH is at least 1", span_of(children[1]))
+        return {"max_length": length}
+
+    def _whole(self, token: Token) -> int:
+        if not token.isdigit():
+            raise self.fail("a whole number is needed here", span_of(token))
+        return int(token)
+
+    def definitions(self, _: Meta, children: Children) -> dict[str, Any]:
+        return {"definitions": tuple(child for child in children if isinstance(child, Definition))}
+
+    def definition(self, _: Meta, children: Children) -> Definition:
+        name, _, condition = children
+        return Definition(folded(name), self.checked(condition), name.span)
+
+    # --- references and functions --------------------------------------------------------------------------------
+
+    def bare(self, meta: Meta, children: Children) -> ir.Attribute:
+        return _attribute(None, children[0], span_of(meta))
+
+    def attribute(self, meta: Meta, children: Children) -> ir.Attribute:
+        return _attribute(children[0], children[1], span_of(meta))
+
+    def all_events(self, meta: Meta, _: Children) -> ir.Events:
+        return ir.Events(None, ir.Position.ALL, span=span_of(meta))
+
+    def variable_events(self, meta: Meta, children: Children) -> ir.Events:
+        return ir.Events(folded(children[0]), ir.Position.ALL, children[0].span, span=span_of(meta))
+
+    def call(self, meta: Meta, children: Children) -> ir.Expr:
+        return self._call(None, children, span_of(meta))
+
+    def call_with_semantics(self, meta: Meta, children: Children) -> ir.Expr:
+        return self._call(children[0], children[1:], span_of(meta))
+
+    def _call(self, semantics: Token | None, children: Children, span: Span) -> ir.Expr:
+        name, distinct, *arguments = children
+        arguments = [argument for argument in arguments if argument is not None]
+        function = name.lower()
+        if distinct is not None and function not in AGGREGATES:
+            raise self._illegal(f"DISTINCT belongs to aggregates, and {printable(name)} is none", span_of(distinct))
+        final = semantics is not None and semantics.upper() == "FINAL"
+        if function in _NAVIGATION:
+            return self._navigation(function, arguments, semantics, final, name, span)
+        if function == "classifier":
+            return self._classifier(arguments, semantics, final, name, span)
+        if function in AGGREGATES:
+            if len(arguments) != 1:
+                raise self._illegal(f"{function} takes one argument, and {len(arguments)} are given", name.span)
+            return self._aggregate(function, arguments[0], distinct is not None, final, name, span)
+        if semantics is not None:
+            raise self._illegal(
+                f"{semantics.upper()} belongs to FIRST, LAST and aggregates, and {printable(name)} is none",
+                span_of(semantics),
+            )
+        for argument in arguments:
+            if isinstance(argument, ir.Events):
+                raise self._illegal(f"only COUNT takes *, and this is {printable(name)}", argument.span)
+        if function == "match_number":
+            if arguments:
+                raise self._illegal("MATCH_NUMBER takes no arguments", name.span, "Write: MATCH_NUMBER()")
+            return ir.MatchNumber(span=span)
+        return ir.Function(function, tuple(arguments), name.span, span=span)
+
+    def _classifier(
+        self, arguments: Children, semantics: Token | None, final: bool, name: Name, span: Span
+    ) -> ir.Classifier:
+        match arguments:
+            case []:
+                return ir.Classifier(None, final, span=span)
+            case [ir.Attribute(variable=None, name=variable, exact=exact)]:
+                return ir.Classifier(variable if exact else variable.upper(), final, span=arguments[0].span)
+        raise self._illegal("CLASSIFIER takes a variable or nothing", name.span, "Write: CLASSIFIER() or CLASSIFIER(A)")
+
+    def _navigation(
+        self, function: str, arguments: Children, semantics: Token | None, final: bool, name: Name, span: Span
+    ) -> ir.Navigation:
+        if not 1 <= len(arguments) <= 2:
+            raise self._illegal(f"{name.upper()} takes a value and, if wanted, an offset", name.span)
+        physical = function in ("prev", "next")
+        if physical and semantics is not None:
+            raise self._illegal(
+                f"{semantics.upper()} belongs to FIRST, LAST and aggregates, not to {name.upper()}", span_of(semantics)
+            )
+        argument = arguments[0]
+        distance = self._offset(arguments[1], name) if len(arguments) == 2 else int(physical)
+        if isinstance(argument, ir.Navigation) and physical and argument.shift is None:
+            return replace(argument, shift=-distance if function == "prev" else distance, span=span)
+        self._check_inside(argument, name.upper(), span)
+        variable = self._one_variable(argument, name.upper(), span)
+        if physical:
+            shift = -distance if function == "prev" else distance
+            return ir.Navigation(argument, variable, shift=shift, span=span)
+        return ir.Navigation(argument, variable, function == "last", distance, None, final, span=span)
+
+    def _offset(self, offset: ir.Expr, name: Name) -> int:
+        match offset:
+            case ir.Literal(value=int() as value) if value >= 0 and not isinstance(value, bool):
+                return value
+        raise self._illegal(f"the offset of {name.upper()} is a whole number, not negative, written out", offset.span)
+
+    def _check_inside(self, argument: ir.Expr, function: str, span: Span) -> None:
+        for node in ir.walk(argument):
+            match node:
+                case ir.Navigation():
+                    raise self._illegal(
+                        f"{function} cannot hold another navigation here",
+                        node.span,
+                        "Only PREV and NEXT may stand around FIRST or LAST: PREV(LAST(A.x, 1), 2)",
+                    )
+                case ir.Aggregate():
+                    raise self._illegal(f"{function} cannot hold an aggregate", node.span)
+                case ir.Events():
+                    raise self._illegal(f"{function} needs a value, not rows", node.span)
+                case ir.MatchNumber():
+                    raise self._illegal(f"{function} needs a value of a row", node.span)
+        if not any(isinstance(node, (ir.Attribute, ir.Classifier)) for node in ir.walk(argument)):
+            raise self._illegal(f"{function} needs a column or CLASSIFIER() inside", span)
+
+    def _one_variable(self, argument: ir.Expr, function: str, span: Span) -> str | None:
+        found = {node.variable for node in ir.walk(argument) if isinstance(node, (ir.Attribute, ir.Classifier))}
+        if len(found) > 1:
+            names = sorted(name or "the universal variable" for name in found)
+            raise self._illegal(f"{function} is about one variable, and {' and '.join(names)} are mentioned", span)
+        return next(iter(found), None)
+
+    def _aggregate(
+        self, function: str, argument: ir.Expr, distinct: bool, final: bool, name: Name, span: Span
+    ) -> ir.Aggregate:
+        if isinstance(argument, ir.Events):
+            if function != "count":
+                raise self._illegal(f"only COUNT takes *, and this is {name.upper()}", argument.span)
+            if distinct:
+                raise self._illegal("COUNT(DISTINCT …) needs a value, not rows", argument.span)
+        else:
+            for node in ir.walk(argument):
+                if isinstance(node, ir.Navigation):
+                    raise self._illegal(f"{name.upper()} cannot hold a navigation", node.span)
+                if isinstance(node, ir.Aggregate):
+                    raise self._illegal("an aggregate cannot stand inside another", node.span)
+                if isinstance(node, ir.MatchNumber):
+                    raise self._illegal(f"{name.upper()} needs values of rows", node.span)
+            self._one_variable(argument, name.upper(), span)
+        return ir.Aggregate(function, argument, distinct, final, name.span, span=span)
+
+
+def _attribute(variable: Name | None, name: Name, span: Span) -> ir.Attribute:
+    return ir.Attribute(
+        None if variable is None else folded(variable),
+        str(name),
+        variable_span=name.span if variable is None else variable.span,
+        name_span=name.span,
+        exact=name.quoted,
+        span=span,
+    )

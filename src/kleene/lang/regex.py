@@ -1,0 +1,161 @@
+"""The regular-expression operator (MatchRegex 2012): a pattern string and named predicates to `QueryDefinition`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lark import Token
+from lark.tree import Meta
+from lark.visitors import v_args
+
+from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, SchemaError, listed, printable
+from kleene.ir import expr as ir
+from kleene.ir.options import Selection, Strategy
+from kleene.ir.pattern import Pattern, Repeat, Variable, variables_in
+from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey
+from kleene.lang.expressions import Children, ExpressionBuilder, build, check_is_text, span_of
+from kleene.lang.row_pattern import PatternBuilder
+from kleene.source import SourceText, Span
+
+WILDCARD = "."
+_AGGREGATES = {
+    "average": "avg",
+    "collect": "collect",
+    "count": "count",
+    "delta": "delta",
+    "first": "first",
+    "last": "last",
+    "max": "max",
+    "min": "min",
+    "sum": "sum",
+}
+
+
+def parse(
+    pattern: str,
+    partition_by: str | Sequence[str],
+    order_by: str | Sequence[str],
+    predicates: Mapping[str, str],
+    output: Mapping[str, str],
+    functions: Mapping[str, Callable[..., Any]],
+) -> QueryDefinition:
+    """The query; each text is parsed on its own, and an error says in which of them it is.
+
+    >>> parse(". rise+ drop", "symbol", "ts", {"rise": "price > Last(price)", "drop": "price < Last(price)"},
+    ...       {"count": "Count()"}, {}).definitions[0].variable
+    'rise'
+    """
+    check_is_text(pattern)
+    parsed: Pattern = build(
+        _PatternBuilder(SourceText(pattern)), ("expressions", "regex_expression", "row_pattern"), "row_pattern"
+    )
+    source = SourceText(pattern)
+    for variable in variables_in(parsed):
+        if variable.name not in predicates and variable.name != WILDCARD:
+            raise AnalysisError(
+                f"the pattern names '{printable(variable.name or '')}', which is no predicate",
+                source.locate(variable.name_span),
+                f"Predicates: {listed(predicates)}. A dot stands for any event.",
+            )
+    if not output:
+        raise AnalysisError("the output is empty", hint="Name at least one value: output={'count': 'Count()'}")
+    return QueryDefinition(
+        parsed,
+        strategy=Strategy.PARTITION_CONTIGUITY,
+        selection=Selection.FIRST_COMPLETED,
+        partition_by=tuple(ir.Attribute(None, name) for name in _names(partition_by, "partition_by")),
+        order_by=tuple(SortKey(ir.Attribute(None, name)) for name in _names(order_by, "order_by")),
+        definitions=tuple(
+            Definition(name, _expression(text, f"predicate '{name}'", functions), source=SourceText(text))
+            for name, text in predicates.items()
+        ),
+        measures=tuple(
+            Measure(name, _expression(text, f"output '{name}'", functions), source=SourceText(text))
+            for name, text in output.items()
+        ),
+        source=source,
+    )
+
+
+def _names(given: str | Sequence[str], argument: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"{argument} takes the name of a column or a list of names, and {given!r} was given")
+    if argument == "order_by" and not names:
+        raise SchemaError("no order key is given", hint="Name the column that orders the events: order_by='ts'")
+    return names
+
+
+def _expression(text: str, what: str, functions: Mapping[str, Callable[..., Any]]) -> ir.Expr:
+    check_is_text(text)
+    if not text.strip():
+        raise QuerySyntaxError(f"the {what} is empty")
+    builder = _ExpressionBuilder(SourceText(text), functions)
+    try:
+        return builder.checked(build(builder, ("expressions", "regex_expression"), "expression"))
+    except KleeneError as error:
+        error.message = f"in the {what}: {error.message}"
+        raise
+
+
+@v_args(meta=True)
+class _PatternBuilder(PatternBuilder):
+    """Patterns of the operator: id . concatenation | * + ? and groups."""
+
+    def wildcard(self, meta: Meta, children: Children) -> Pattern:
+        return Variable(WILDCARD, name_span=span_of(meta), span=span_of(meta))
+
+    def repeated(self, element: Pattern, text: str, span: Span, quantifier: Token) -> Pattern:
+        if text.startswith("{"):
+            raise self.fail("this language has no quantifiers in braces", span_of(quantifier), "Use * + ? and groups.")
+        repeated: Pattern = Repeat(element, *{"*": (0, None), "+": (1, None), "?": (0, 1)}[text[0]], span=span)
+        # a+? is not reluctant here but a+ or nothing.
+        return Repeat(repeated, 0, 1, span=span) if len(text) > 1 else repeated
+
+    def permute(self, meta: Meta, children: Children) -> Pattern:
+        raise self.fail("this language has no PERMUTE", span_of(meta))
+
+    def exclude(self, meta: Meta, children: Children) -> Pattern:
+        raise self.fail("this language has no exclusion", span_of(meta))
+
+    def anchor(self, meta: Meta, children: Children) -> Pattern:
+        raise self.fail(f"this language has no anchor '{children[0]}'", span_of(meta))
+
+
+@v_args(meta=True)
+class _ExpressionBuilder(ExpressionBuilder):
+    """Predicates and outputs; bare names are attributes, aggregates are calls."""
+
+    def __init__(self, source: SourceText, functions: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(source)
+        self._functions = functions
+
+    def bare(self, meta: Meta, children: Children) -> ir.Attribute:
+        name = children[0]
+        return ir.Attribute(None, str(name), name_span=name.span, span=span_of(meta))
+
+    def call(self, meta: Meta, children: Children) -> ir.Expr:
+        name, *arguments = children
+        arguments = [argument for argument in arguments if argument is not None]
+        if name in self._functions:
+            return ir.PythonCall(str(name), self._functions[name], tuple(arguments), span=span_of(meta))
+        function = _AGGREGATES.get(name.lower())
+        if function is None:
+            return ir.Function(name.lower(), tuple(arguments), name.span, span=span_of(meta))
+        return self._aggregate(function, name, arguments, span_of(meta))
+
+    def _aggregate(self, function: str, name: Any, arguments: Children, span: Span) -> ir.Expr:
+        wanted = 0 if function == "count" else 1
+        if len(arguments) != wanted:
+            raise AnalysisError(
+                f"{name} takes {wanted} argument(s), and {len(arguments)} are given",
+                self.source.locate(name.span),
+                "Write: Count()" if not wanted else f"Write: {name}(attribute)",
+            )
+        if function == "count":
+            return ir.Aggregate("count", ir.Events(None, ir.Position.ALL), name_span=name.span, span=span)
+        for node in ir.walk(arguments[0]):
+            if isinstance(node, ir.Aggregate):
+                raise AnalysisError("an aggregate cannot stand inside another", self.source.locate(node.span))
+        return ir.Aggregate(function, arguments[0], name_span=name.span, span=span)

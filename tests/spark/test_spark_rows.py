@@ -1,0 +1,42 @@
+"""Every row-pattern and regular-expression case on Spark."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import kleene
+from kleene.spark.schema import spark_schema
+from row_cases import RowCase, check_rows, load_rows
+from test_regex import TWEETS, query_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
+
+
+@pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
+def test_row_pattern_case_on_spark(case: RowCase, spark) -> None:
+    frame = spark.createDataFrame(case.table, spark_schema(case.table.schema))
+    check_rows(case, kleene.match_recognize(case.item["clause"]).match(frame).toArrow())
+
+
+@pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
+def test_regex_case_on_spark(case: RowCase, spark) -> None:
+    frame = spark.createDataFrame(case.table, spark_schema(case.table.schema))
+    check_rows(case, query_of(case).match(frame).toArrow())
+
+
+def test_python_function_is_shipped_to_the_tasks(spark) -> None:
+    def same_tags(left: str, right: str) -> bool:
+        return sorted(re.findall(r"#\w+", left)) == sorted(re.findall(r"#\w+", right))
+
+    query = kleene.regex(
+        pattern=". sameTags",
+        partition_by="author",
+        order_by="t",
+        predicates={"sameTags": "tagsEq(content, First(content))"},
+        output={"author": "author", "n": "Count()"},
+        functions={"tagsEq": same_tags},
+    )
+    found = query.match(spark.createDataFrame(TWEETS)).collect()
+    assert sorted(row["author"] for row in found) == ["ann", "ann", "ann"]

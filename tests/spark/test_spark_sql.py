@@ -1,0 +1,217 @@
+"""MATCH_RECOGNIZE inside Spark SQL: every place where a table may stand, and everything around it left to Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+import kleene
+
+FALLS = """MATCH_RECOGNIZE (
+    PARTITION BY symbol ORDER BY t
+    MEASURES A.price AS top, LAST(B.price) AS bottom, count(*) AS n
+    PATTERN (A B+) DEFINE B AS B.price < PREV(B.price)
+)"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trades(spark):
+    rows = [("x", 1, 10), ("x", 2, 8), ("x", 3, 7), ("x", 4, 9), ("y", 1, 5), ("y", 2, 4), ("y", 3, 6), ("y", 4, 1)]
+    spark.createDataFrame(rows, "symbol STRING, t BIGINT, price BIGINT").createOrReplaceTempView("trades")
+    yield
+    spark.catalog.dropTempView("trades")
+
+
+def rows(frame) -> list[tuple]:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+ALL_FALLS = [("x", 10, 7, 3), ("y", 5, 4, 2), ("y", 6, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT * FROM trades {FALLS}",
+        f"SELECT m.symbol, m.top, m.bottom, m.n FROM trades {FALLS} AS m",
+        f"SELECT * FROM trades t {FALLS} m WHERE m.n > 0",
+        f"SELECT * FROM (SELECT * FROM trades) {FALLS}",
+        f"SELECT * FROM (SELECT * FROM trades WHERE price > 0) AS q {FALLS}",
+        f"WITH c AS (SELECT * FROM trades) SELECT * FROM c {FALLS}",
+        f"WITH b AS (SELECT * FROM trades), c AS (SELECT * FROM b) SELECT * FROM c {FALLS}",
+        f"WITH m AS (SELECT * FROM trades {FALLS}) SELECT * FROM m",
+        f"WITH b AS (SELECT * FROM trades), m AS (SELECT * FROM b {FALLS}) SELECT * FROM m",
+        f"SELECT * FROM (WITH c AS (TABLE trades) SELECT * FROM c {FALLS})",
+        f"SELECT * FROM (SELECT * FROM trades {FALLS}) WHERE top > bottom",
+        f"SELECT * FROM trades {FALLS} ORDER BY symbol LIMIT 10 -- MATCH_RECOGNIZE ( in a comment",
+        f"SELECT symbol, top, bottom, n FROM trades {FALLS}, (SELECT 'MATCH_RECOGNIZE (' AS s, map('k', 1) AS m)",
+    ],
+)
+def test_clause_behind_any_table_factor(text: str, spark) -> None:
+    assert rows(kleene.sql(spark, text)) == ALL_FALLS
+
+
+def test_inline_values(spark) -> None:
+    text = """SELECT * FROM VALUES (1, 10), (2, 8), (3, 9) AS v(t, price) MATCH_RECOGNIZE (
+                ORDER BY t MEASURES A.price AS top, B.price AS next
+                PATTERN (A B) DEFINE B AS B.price < A.price)"""
+    assert rows(kleene.sql(spark, text)) == [(10, 8)]
+
+
+def test_table_function(spark) -> None:
+    text = """SELECT * FROM range(5) MATCH_RECOGNIZE (
+                ORDER BY id MEASURES FIRST(A.id) AS a, LAST(A.id) AS b PATTERN (A{2}) )"""
+    assert rows(kleene.sql(spark, text)) == [(0, 1), (2, 3)]
+
+
+def test_two_clauses_joined_and_aggregated(spark) -> None:
+    rises = FALLS.replace("<", ">").replace("top", "low").replace("bottom", "high")
+    text = f"""SELECT f.symbol, count(*) AS pairs, max(f.top - f.bottom) AS deepest
+               FROM trades {FALLS} f JOIN trades {rises} r ON f.symbol = r.symbol
+               GROUP BY f.symbol"""
+    assert rows(kleene.sql(spark, text)) == [("x", 1, 3), ("y", 2, 5)]
+
+
+def test_clause_over_the_result_of_a_clause(spark) -> None:
+    text = f"""SELECT * FROM trades {FALLS} AS m MATCH_RECOGNIZE (
+                 PARTITION BY symbol ORDER BY top MEASURES count(*) AS falls PATTERN (F+))"""
+    assert rows(kleene.sql(spark, text)) == [("x", 1), ("y", 2)]
+
+
+def test_clause_inside_the_subquery_of_a_clause(spark) -> None:
+    text = f"""SELECT * FROM (SELECT symbol, top FROM trades {FALLS}) MATCH_RECOGNIZE (
+                 PARTITION BY symbol ORDER BY top MEASURES LAST(F.top) AS highest PATTERN (F+))"""
+    assert rows(kleene.sql(spark, text)) == [("x", 10), ("y", 6)]
+
+
+def test_clause_in_an_in_subquery_and_in_a_comma_join(spark) -> None:
+    text = f"SELECT DISTINCT symbol FROM trades WHERE symbol IN (SELECT symbol FROM trades {FALLS} WHERE n = 3)"
+    assert rows(kleene.sql(spark, text)) == [("x",)]
+    text = f"SELECT a.id, m.symbol FROM range(1) a, trades {FALLS} m WHERE m.n = 3"
+    assert rows(kleene.sql(spark, text)) == [(0, "x")]
+
+
+def test_query_without_a_clause_is_spark_sql(spark) -> None:
+    assert rows(kleene.sql(spark, "SELECT count(*) FROM trades")) == [(8,)]
+
+
+def test_no_views_pile_up(spark) -> None:
+    before = spark.catalog.listTables()
+    frame = kleene.sql(spark, f"SELECT * FROM trades {FALLS}")
+    kleene.sql(spark, f"SELECT * FROM trades {FALLS}").collect()
+    assert spark.catalog.listTables() == before
+    assert rows(frame) == ALL_FALLS
+
+
+def test_error_has_its_position_in_the_whole_text(spark) -> None:
+    text = "SELECT *\nFROM trades MATCH_RECOGNIZE (\n  ORDER BY t\n  PATTERN (A B)\n  DEFINE B AS B.prize > 1)"
+    with pytest.raises(kleene.AnalysisError) as caught:
+        kleene.sql(spark, text)
+    assert (caught.value.line, caught.value.column) == (5, 17)
+    assert "DEFINE B AS B.prize > 1)" in str(caught.value)
+    assert "Did you mean 'price'?" in str(caught.value)
+
+
+def test_error_in_a_second_clause_has_its_position_too(spark) -> None:
+    second = "MATCH_RECOGNIZE (ORDER BY t PATTERN (A) DEFINE C AS x > 1)"
+    text = f"SELECT * FROM trades {FALLS} AS m JOIN trades {second} ON 1 = 1"
+    with pytest.raises(kleene.AnalysisError) as caught:
+        kleene.sql(spark, text)
+    line = text.splitlines()[-1]
+    assert (caught.value.line, caught.value.column) == (5, line.index("C AS x") + 1)
+
+
+def test_clause_behind_nothing_and_unclosed_clause(spark) -> None:
+    with pytest.raises(kleene.QuerySyntaxError, match="behind no table"):
+        kleene.sql(spark, "SELECT * FROM MATCH_RECOGNIZE (ORDER BY t PATTERN (A))")
+    with pytest.raises(kleene.QuerySyntaxError, match="never closed"):
+        kleene.sql(spark, "SELECT * FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A)")
+
+
+def test_errors_outside_the_clause_are_sparks(spark) -> None:
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        kleene.sql(spark, f"SELECT * FROM nowhere {FALLS}")
+    with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
+        kleene.sql(spark, f"SELECT nothing FROM trades {FALLS}").collect()
+
+
+def test_functions_of_spark_about_one_row(spark) -> None:
+    text = """SELECT * FROM trades MATCH_RECOGNIZE (
+                PARTITION BY symbol ORDER BY t
+                MEASURES regexp_replace(A.symbol, 'x', 'it''s \\\\o/') AS name, format_number(B.price, 2) AS shown
+                PATTERN (A B) DEFINE A AS bit_count(A.price) = 2 AND regexp_like(A.symbol, '^x'), B AS true)"""
+    assert rows(kleene.sql(spark, text)) == [("x", "it's \\o/", "8.00")]
+
+
+def test_functions_of_spark_over_values_of_the_match(spark) -> None:
+    text = """SELECT symbol, joined, n FROM trades MATCH_RECOGNIZE (
+                PARTITION BY symbol ORDER BY t
+                MEASURES concat_ws('-', A.symbol, CAST(LAST(B.price) AS string)) AS joined, count(*) AS n,
+                         1 + hash(FIRST(A.price), count(B.*)) AS h
+                PATTERN (A B+) DEFINE B AS B.price < PREV(B.price))"""
+    assert rows(kleene.sql(spark, text)) == [("x", "x-7", 3), ("y", "y-1", 2), ("y", "y-4", 2)]
+
+
+def test_aggregates_of_spark_in_measures(spark) -> None:
+    text = """SELECT * FROM trades MATCH_RECOGNIZE (
+                PARTITION BY symbol ORDER BY t
+                MEASURES median(A.price) AS middle, 2 * stddev_pop(A.price) AS spread, max_by(A.t, A.price) AS best,
+                         percentile(B.price, 0.5) AS nothing
+                PATTERN (A+ B?) DEFINE B AS false)"""
+    assert rows(kleene.sql(spark, text)) == [
+        ("x", 8.5, pytest.approx(2.2360679775), 1, None),
+        ("y", 4.5, pytest.approx(3.7416573868), 3, None),
+    ]
+
+
+def test_function_unknown_to_spark_too(spark) -> None:
+    with pytest.raises(Exception, match="UNRESOLVED_ROUTINE"):
+        kleene.sql(spark, "SELECT * FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A) DEFINE A AS nope(A.t) = 1)")
+
+
+def test_keys_that_are_expressions_of_spark(spark) -> None:
+    text = """SELECT * FROM trades MATCH_RECOGNIZE (
+                PARTITION BY ascii(symbol) % 2 ORDER BY pow(t, 2) DESC, hex(symbol)
+                MEASURES count(*) AS n, FIRST(A.t) AS first PATTERN (A+))"""
+    assert rows(kleene.sql(spark, text)) == [(0, 4, 4), (1, 4, 4)]
+
+
+def test_identifiers_with_quotes_spaces_and_reserved_words(spark) -> None:
+    frame = spark.createDataFrame([("k", 1, 5), ("k", 2, 6)], ["the key", "order", "Select"])
+    frame.createOrReplaceTempView("select")
+    text = """SELECT `the key`, `a "b" c` FROM `select` MATCH_RECOGNIZE (
+                PARTITION BY "the key" ORDER BY `order`
+                MEASURES LAST("my row"."Select") AS `a "b" c`
+                PATTERN ("my row"+) DEFINE "my row" AS "my row".`Select` > 4)"""
+    assert rows(kleene.sql(spark, text)) == [("k", 6)]
+    spark.catalog.dropTempView("select")
+
+
+def test_types_of_partition_order_and_measure_columns(spark) -> None:
+    text = """SELECT * FROM (SELECT * FROM VALUES
+                  (DATE '2024-01-01', TIMESTAMP '2024-01-01 10:00:00', CAST(1.50 AS DECIMAL(5, 2)), 'a'),
+                  (DATE '2024-01-01', TIMESTAMP '2024-01-01 10:00:01', CAST(2.25 AS DECIMAL(5, 2)), 'b')
+                AS v(day, ts, amount, s))
+              MATCH_RECOGNIZE (PARTITION BY day ORDER BY ts
+                MEASURES LAST(A.amount) AS amount, LAST(A.s) AS s, LAST(A.ts) - FIRST(A.ts) AS took,
+                         sum(A.amount) AS total
+                PATTERN (A+) WITHIN 2 seconds)"""
+    found = kleene.sql(spark, text)
+    assert [field.dataType.simpleString() for field in found.schema.fields[:3]] == ["date", "decimal(5,2)", "string"]
+    row = found.collect()[0]
+    assert (str(row["amount"]), row["s"], row["took"].total_seconds(), str(row["total"])) == ("2.25", "b", 1.0, "3.75")
+
+
+def test_empty_input_one_row_and_a_partition_of_nulls(spark) -> None:
+    clause = "MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY t MEASURES count(*) AS n PATTERN (A+))"
+    assert rows(kleene.sql(spark, f"SELECT * FROM (SELECT * FROM trades WHERE false) {clause}")) == []
+    assert rows(kleene.sql(spark, f"SELECT * FROM (SELECT * FROM trades LIMIT 1) {clause}")) == [("x", 1)]
+    nulls = f"SELECT n FROM (SELECT CAST(NULL AS STRING) AS symbol, t, price FROM trades WHERE symbol = 'x') {clause}"
+    assert rows(kleene.sql(spark, nulls)) == [(4,)]
+
+
+def test_all_rows_per_match_keeps_every_column(spark) -> None:
+    text = """SELECT * FROM trades MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY t
+                MEASURES CLASSIFIER() AS c ALL ROWS PER MATCH PATTERN (A B+) DEFINE B AS B.price < PREV(B.price))"""
+    found = kleene.sql(spark, text)
+    assert found.columns == ["symbol", "t", "c", "price"]
+    assert len(rows(found)) == 7
