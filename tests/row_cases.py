@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
 from case_files import FOLDER, near, read_table, shown_value
 
 

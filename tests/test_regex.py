@@ -6,9 +6,9 @@ import re
 
 import pyarrow as pa
 import pytest
-from row_cases import RowCase, check_rows, load_rows
 
 import kleene
+from row_cases import RowCase, check_rows, load_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from row_cases import RowCase, check_rows, load_rows
 
 import kleene
+from row_cases import RowCase, check_rows, load_rows
 
 
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)

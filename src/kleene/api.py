@@ -72,13 +72,21 @@ class Query:
             if is_spark(events):
                 return spark_batch().match_rows(self.definition, events, options)
             return match_rows(self.definition, events, options)
-        order = make_order_key(order_by or (), tie_break)
+        order = make_order_key(() if order_by is None else order_by, tie_break)
         if is_spark(events):
             return spark_batch().match(self.definition, events, order, type_column, options, match_order=match_order)
         table, plan = prepare(self.definition, events, order, type_column, options)
         return run(plan, table)
 
-    def explain(self, events: Any = None, *, order_by: str | Sequence[str] = (), dot: bool = False) -> str:
+    def explain(
+        self,
+        events: Any = None,
+        *,
+        order_by: str | Sequence[str] = (),
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        dot: bool = False,
+    ) -> str:
         """How the query is understood and will be run: its automaton, and how the input may be split.
 
         With events (which are not matched) attributes and types are checked too. `dot` gives the automaton in the
@@ -90,7 +98,7 @@ class Query:
         elif events is None:
             plan = make_plan(analyze(self.definition))
         else:
-            _, plan = prepare(self.definition, events, make_order_key(order_by, None), "type", {})
+            _, plan = prepare(self.definition, events, make_order_key(order_by, tie_break), type_column, {})
         return explain_dot(plan.query) if dot else explain_text(plan)
 
 
@@ -221,9 +229,8 @@ def is_spark(events: Any) -> bool:
             )
         return True in kinds
     # By name, so that asking does not import Spark.
-    return any(
-        base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in type(events).mro()
-    )
+    bases = type(events).__mro__
+    return any(base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in bases)
 
 
 def spark_batch() -> ModuleType:

@@ -97,8 +97,16 @@ def listed(names: Iterable[str], most: int = 20) -> str:
 
 def printable(name: str, most: int = 60) -> str:
     """A name or literal as it may stand in a message: on one line and not too long."""
-    text = name if name.isprintable() else repr(name)[1:-1]
+    text = name if name.isprintable() else ascii(name)[1:-1]
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def shown(value: object) -> str:
+    """Any Python value as it may stand in a message, even one whose own repr fails."""
+    try:
+        return printable(repr(value), 80)
+    except Exception:
+        return f"a {type(value).__name__}"
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

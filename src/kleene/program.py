@@ -8,7 +8,7 @@ from typing import Any
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
 from kleene.api import Query, is_spark, prepare, spark_batch
-from kleene.engine.inputs import OrderKey, make_order_key
+from kleene.engine.inputs import OrderKey, check_input_names, make_order_key, read_rows
 from kleene.engine.run import run
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
 from kleene.ir.query import QueryDefinition
@@ -55,7 +55,10 @@ class Program:
         """
         order = make_order_key(order_by, tie_break)
         options = {"format": format, "engine": engine, "run_limit": run_limit}
-        runner = (_SparkRunner if is_spark(_flat(events)) else _ArrowRunner)(options)
+        on_spark = is_spark(_flat(events))
+        runner = (_SparkRunner if on_spark else _ArrowRunner)(options)
+        # A stream can be read once only, and several queries may want it.
+        events = events if on_spark else _tables(events)
         made: dict[str, Any] = {}
         results: dict[str, Any] = {}
         for name, definition in _in_order(self.queries, self.names):
@@ -64,11 +67,12 @@ class Program:
                 composite = runner.find(definition, {source: made[source]}, runner.composite_order(), None)
             else:
                 composite = runner.find(definition, self._input_of(definition, events), order, type_column)
-            made[name] = composite
+            if definition.into_stream is not None:
+                made[name] = composite
             results[name] = runner.result(composite, definition)
         return {name: results[name] for name in self.names}
 
-    def explain(self, dot: bool = False) -> str:
+    def explain(self, *, dot: bool = False) -> str:
         return "\n\n".join(query.explain(dot=dot) for query in self.queries)
 
     def _input_of(self, definition: QueryDefinition, events: Any) -> Any:
@@ -104,9 +108,9 @@ def _check_streams(found: Program) -> None:
         definition = query.definition
         if name in by_name:
             raise AnalysisError(
-                f"two queries make the stream '{printable(name)}'",
+                f"two results would be called '{printable(name)}'",
                 definition.source.locate(definition.into_span),
-                "Give each its own name after INTO.",
+                "Give each its own name after INTO; without one, a query is called by its place: query_1, query_2.",
             )
         by_name[name] = definition
         for measure in definition.measures or ():
@@ -138,6 +142,13 @@ def _in_order(queries: tuple[Query, ...], names: tuple[str, ...]) -> Iterator[tu
         yield ready, waiting.pop(ready)
 
 
+def _tables(events: Any) -> Any:
+    if isinstance(events, Mapping):
+        check_input_names(events)
+        return {name: _tables(part) for name, part in events.items()}
+    return read_rows(events)
+
+
 def _flat(events: Any) -> Any:
     """A dict of dicts (inputs by type, by stream) as one dict, to ask what kind of inputs they are."""
     if not isinstance(events, Mapping):
@@ -157,10 +168,11 @@ class _ArrowRunner:
 
     def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
         table, plan = prepare(definition, events, order, type_column, self.options)
-        return run(plan, table, with_times=True)
+        return run(plan, table, with_times=definition.into_stream is not None)
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
-        return composite if definition.measures is None else composite.drop_columns([MATCH_START, MATCH_END])
+        hidden = [] if definition.measures is None or not definition.into_stream else [MATCH_START, MATCH_END]
+        return composite.drop_columns(hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +183,13 @@ class _SparkRunner:
         return OrderKey((MATCH_END,), (spark_batch().MATCH_ORDER,))
 
     def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
+        is_read = definition.into_stream is not None
         return spark_batch().match(
-            definition, events, order, type_column, self.options, match_order=True, with_times=True
+            definition, events, order, type_column, self.options, match_order=is_read, with_times=is_read
         )
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
+        if definition.into_stream is None:
+            return composite
         hidden = [spark_batch().MATCH_ORDER]
         return composite.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))

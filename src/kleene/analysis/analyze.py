@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
 from kleene.analysis.predicates import Moment, Placed, conjuncts, inverted_inward, place
-from kleene.analysis.scope import Clause, Scope, make_scope, resolve
+from kleene.analysis.scope import Clause, Scope, ScopedVariable, make_scope, resolve
 from kleene.analysis.value_types import condition, typed
 from kleene.errors import SchemaError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
@@ -33,7 +34,11 @@ def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by:
     _check_window(definition, time_type, scope)
     resolved = [condition(resolve(predicate, scope, Clause.WHERE), scope) for predicate in definition.predicates]
     positive = [name for name, variable in scope.variables.items() if not variable.is_negative]
-    placed = [place(conjunct, positive, scope) for conjunct in conjuncts([*resolved, *extra], scope)]
+    order = {name: number for number, name in enumerate(positive)}
+    placed: dict[str, list[Placed]] = defaultdict(list)
+    for conjunct in conjuncts([*resolved, *extra], scope):
+        item = place(conjunct, order, scope)
+        placed[item.variable].append(item)
     having = definition.having
     if having is not None:
         having = inverted_inward(condition(resolve(having, scope, Clause.HAVING), scope), scope)
@@ -42,8 +47,8 @@ def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by:
         schema,
         order_by,
         time_type,
-        tuple(_component(name, definition, placed, scope) for name in positive),
-        _negations(definition, placed, scope),
+        tuple(_component(scope.variables[name], placed[name]) for name in positive),
+        _negations(placed, scope),
         key,
         having,
         _measures(definition, scope),
@@ -120,7 +125,7 @@ def _equivalence(definition: QueryDefinition, scope: Scope) -> tuple[tuple[str, 
         if shared:
             key[test.attribute] = None
         if strict or not shared:
-            extra += _agreement(test, scope)
+            extra += _agreement_with_first(test, scope) if shared else _agreement(test, scope)
         if test.constant is not None:
             extra += [_equals(_each(name, test), test.constant, test, scope) for name in scope.variables]
     return tuple(key), extra
@@ -147,6 +152,18 @@ def _all_types_have(types: tuple[str, ...], attribute: str, scope: Scope) -> boo
 
 def _each(name: str, test: EquivalenceTest) -> ir.Attribute:
     return ir.Attribute(name, test.attribute, span=test.span, name_span=test.span)
+
+
+def _agreement_with_first(test: EquivalenceTest, scope: Scope) -> list[ir.Expr]:
+    """All events agree with the first one on the attribute, which all of them have; a NULL agrees with nothing."""
+    first, *others = (name for name, variable in scope.variables.items() if not variable.is_negative)
+    others += [name for name, variable in scope.variables.items() if variable.is_negative]
+    found = [_equals(_each(first, test), _each(first, test), test, scope)]
+    start = _each(first, test)
+    if scope.variables[first].is_kleene:
+        start = replace(start, position=ir.Position.FIRST)
+        found.append(_equals(_each(first, test), start, test, scope))
+    return found + [_equals(start, _each(name, test), test, scope) for name in others]
 
 
 def _agreement(test: EquivalenceTest, scope: Scope) -> list[ir.Expr]:
@@ -205,15 +222,13 @@ def _check_window(definition: QueryDefinition, time_type: Type, scope: Scope) ->
         )
 
 
-def _component(name: str, definition: QueryDefinition, placed: list[Placed], scope: Scope) -> Component:
-    variable = scope.variables[name]
-
+def _component(variable: ScopedVariable, placed: list[Placed]) -> Component:
     def at(moment: Moment) -> tuple[Conjunct, ...]:
-        return tuple(item.conjunct for item in placed if item.variable == name and moment in item.moments)
+        return tuple(item.conjunct for item in placed if moment in item.moments)
 
     return Component(
-        name,
-        not name.startswith("#"),
+        variable.name,
+        not variable.name.startswith("#"),
         variable.types,
         variable.is_kleene,
         at(Moment.BEGIN),
@@ -222,12 +237,12 @@ def _component(name: str, definition: QueryDefinition, placed: list[Placed], sco
     )
 
 
-def _negations(definition: QueryDefinition, placed: list[Placed], scope: Scope) -> tuple[NegativeComponent, ...]:
+def _negations(placed: dict[str, list[Placed]], scope: Scope) -> tuple[NegativeComponent, ...]:
     found: list[NegativeComponent] = []
     gap = 0
     for variable in scope.variables.values():
         if variable.is_negative:
-            predicates = tuple(item.conjunct for item in placed if item.variable == variable.name)
+            predicates = tuple(item.conjunct for item in placed[variable.name])
             found.append(NegativeComponent(variable.name, variable.types, gap, predicates))
         else:
             gap += 1
@@ -251,6 +266,13 @@ def _measures(definition: QueryDefinition, scope: Scope) -> tuple[Measure, ...] 
 def _check_output_names(query: AnalyzedQuery, scope: Scope) -> None:
     if query.measures is not None:
         return
+    for test in query.definition.equivalence_tests:
+        if test.attribute in (MATCH_START, MATCH_END) and test.attribute in query.key:
+            raise scope.fail(
+                f"the output would have two columns '{test.attribute}': the partition key and a column of the match",
+                test.span,
+                "Rename the column of the input, or say what to give out with RETURN.",
+            )
     taken = {**dict.fromkeys(query.key, "the partition key"), MATCH_START: "the match", MATCH_END: "the match"}
     for element in query.definition.components:
         variable = variable_of(element)

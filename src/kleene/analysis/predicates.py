@@ -13,11 +13,11 @@ from itertools import product
 
 from kleene.analysis.analyzed import Conjunct
 from kleene.analysis.scope import Scope
-from kleene.errors import listed, printable
+from kleene.errors import AnalysisError, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 
-MOST_CONJUNCTS = 2_000
+MOST_CONJUNCTS = 5_000
 
 
 class Moment(IntEnum):
@@ -59,7 +59,17 @@ def conjuncts(predicates: Iterable[ir.Expr], scope: Scope) -> list[ir.Expr]:
         for clause in _clauses(inverted_inward(predicate, scope), scope):
             atoms = tuple(dict.fromkeys(clause))
             found[atoms[0] if len(atoms) == 1 else _or(atoms)] = None
+        if len(found) > MOST_CONJUNCTS:
+            raise _too_many_conjuncts(predicate, scope)
     return list(found)
+
+
+def _too_many_conjuncts(predicate: ir.Expr, scope: Scope) -> AnalysisError:
+    return scope.fail(
+        f"the condition has more than {MOST_CONJUNCTS:,} conjuncts when OR is distributed over AND",
+        predicate.span,
+        "Write it as a conjunction of smaller conditions, or as several queries.",
+    )
 
 
 def _or(atoms: tuple[ir.Expr, ...]) -> ir.Or:
@@ -112,17 +122,13 @@ def _clauses(expression: ir.Expr, scope: Scope) -> list[tuple[ir.Expr, ...]]:
             for choice in choices:
                 count *= len(choice)
                 if count > MOST_CONJUNCTS:
-                    raise scope.fail(
-                        f"the condition has more than {MOST_CONJUNCTS:,} conjuncts when OR is distributed over AND",
-                        expression.span,
-                        "Write it as a conjunction of smaller conditions, or as several queries.",
-                    )
+                    raise _too_many_conjuncts(expression, scope)
             return [tuple(atom for part in combination for atom in part) for combination in product(*choices)]
     return [(expression,)]
 
 
-def place(conjunct: ir.Expr, order: list[str], scope: Scope) -> Placed:
-    """Where the conjunct belongs; `order` are the positive variables as the pattern binds them."""
+def place(conjunct: ir.Expr, order: dict[str, int], scope: Scope) -> Placed:
+    """Where the conjunct belongs; `order` says when the pattern binds each positive variable."""
     references = list(_references(conjunct))
     negative = sorted({name for name, _ in references if scope.variables[name].is_negative})
     if len(negative) > 1:
@@ -135,10 +141,10 @@ def place(conjunct: ir.Expr, order: list[str], scope: Scope) -> Placed:
     if negative:
         return Placed(Conjunct(conjunct, indexed), negative[0], (Moment.BEGIN,))
     if not references:
-        return Placed(Conjunct(conjunct), order[0], (Moment.BEGIN,))
+        return Placed(Conjunct(conjunct), next(iter(order)), (Moment.BEGIN,))
     last, moment = max(
         ((name, _MOMENT_OF_POSITION[position]) for name, position in references),
-        key=lambda item: (order.index(item[0]), item[1]),
+        key=lambda item: (order[item[0]], item[1]),
     )
     speaks_of_each = (last, Position.EACH) in references and scope.variables[last].is_kleene
     if moment is Moment.BEGIN and speaks_of_each:

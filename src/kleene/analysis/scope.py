@@ -143,7 +143,8 @@ def _resolve_attribute(attribute: ir.Attribute, scope: Scope, clause: Clause) ->
 
 
 def _owner_of_bare(attribute: ir.Attribute, scope: Scope) -> str:
-    if scope.only_variable is not None:
+    is_attribute = scope.schema is None or attribute.name in scope.schema
+    if scope.only_variable is not None and (is_attribute or attribute.name != scope.only_variable):
         return scope.only_variable
     if attribute.name in scope.variables:
         raise scope.fail(

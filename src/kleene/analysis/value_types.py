@@ -6,6 +6,7 @@ scale); conditions are boolean; `Between` is gone; literals of type float hold f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -161,6 +162,8 @@ def cast_to(expression: ir.Expr, to: Type) -> ir.Expr:
     found = type_of(expression)
     if found == to or fits_everywhere(found) or fits_everywhere(to):
         return expression
+    if isinstance(found, TimestampType) and isinstance(to, TimestampType) and found.zone and to.zone:
+        return expression  # an instant is the same in every zone
     if isinstance(expression, ir.Literal) and (literal := _literal_as(expression, to)) is not None:
         return literal
     return ir.Cast(expression, to, implicit=True, span=expression.span, type=to)
@@ -175,10 +178,27 @@ def _literal_as(literal: ir.Literal, to: Type) -> ir.Literal | None:
         case TimestampType(zone=None), TimestampType(zone=str() as zone):
             assert isinstance(value, int)
             # A literal without a zone means the clock of the column that it is compared with.
-            local = datetime(1970, 1, 1) + timedelta(microseconds=value)
-            moment = local.replace(tzinfo=ZoneInfo(zone)) - datetime(1970, 1, 1, tzinfo=ZoneInfo("UTC"))
-            return replace(literal, value=moment // timedelta(microseconds=1), of_type=to, type=to)
+            moment = value - _offset(value, zone) // timedelta(microseconds=1)
+            return replace(literal, value=moment, of_type=to, type=to)
     return None
+
+
+def _offset(local: int, zone: str) -> timedelta:
+    """How far the zone's clock is ahead of UTC when it shows the local time."""
+    fixed = re.fullmatch(r"([+-])(\d\d):?(\d\d)", zone)
+    if fixed:
+        size = timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
+        return -size if fixed[1] == "-" else size
+    # Near the first and the last year, a moment in the zone may be one that Python cannot hold.
+    day = timedelta(days=2)
+    shown = datetime(1970, 1, 1) + timedelta(microseconds=local)
+    clamped = min(max(shown, datetime.min + day), datetime.max - day)
+    try:
+        return ZoneInfo(zone).utcoffset(clamped) or timedelta(0)
+    except (ValueError, OSError, ImportError, KeyError):
+        raise SchemaError(
+            f"the time zone '{printable(zone)}' of the column is not known", hint="Cast the column to UTC first."
+        ) from None
 
 
 def _alike(operands: list[ir.Expr], scope: Scope, doing: str, span: Span) -> list[ir.Expr]:
@@ -278,15 +298,19 @@ def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
         known = FLOAT if operator == "/" else known
         return replace(expression, left=left, right=right, type=known)
     if all(map(is_numeric, types)):
-        return _typed_numbers(expression, _exact_literals(operands, inners))
+        return _typed_numbers(expression, _exact_literals(operands, inners), scope)
     temporal = _typed_temporal(expression, left, right)
     if temporal is None:
-        hint = "Join strings with ||." if STRING in types else "See the table of operators in docs/language.md."
+        hint = (
+            "Join strings with ||."
+            if STRING in types and operator == "+"
+            else "See the table of operators in docs/language.md."
+        )
         raise scope.fail(f"cannot compute {types[0]} {operator} {types[1]}", span, hint)
     return temporal
 
 
-def _typed_numbers(expression: ir.Arithmetic, operands: list[ir.Expr]) -> ir.Expr:
+def _typed_numbers(expression: ir.Arithmetic, operands: list[ir.Expr], scope: Scope) -> ir.Expr:
     left, right = operands
     common = _common(map(type_of, operands))
     assert common is not None
@@ -294,8 +318,14 @@ def _typed_numbers(expression: ir.Arithmetic, operands: list[ir.Expr]) -> ir.Exp
         common = FLOAT
     elif expression.operator == "*" and isinstance(common, DecimalType):
         # The digits after the point add up; both sides keep their own.
-        product = decimal(_scale(type_of(left)) + _scale(type_of(right)))
-        return replace(expression, left=left, right=right, type=product)
+        places = _scale(type_of(left)) + _scale(type_of(right))
+        if places > MOST_DECIMAL_DIGITS:
+            raise scope.fail(
+                f"the product would have {places} digits after the point; a decimal has {MOST_DECIMAL_DIGITS} in all",
+                expression.span,
+                "Cast one side to float, or to a decimal with fewer digits after the point.",
+            )
+        return replace(expression, left=left, right=right, type=decimal(places))
     return replace(expression, left=cast_to(left, common), right=cast_to(right, common), type=common)
 
 

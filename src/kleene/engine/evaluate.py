@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -34,9 +34,12 @@ from kleene.schema import (
     TimestampType,
     Type,
     a_type,
+    is_numeric,
 )
 
 _EPOCH = datetime(1970, 1, 1)
+_WIDE = Context(prec=1_000)
+"""Room for every digit of a float."""
 _MICROSECOND = timedelta(microseconds=1)
 _MICROSECONDS_PER_DAY = 86_400_000_000
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -144,7 +147,7 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
             return _like(evaluate(operand, bindings), evaluate(pattern, bindings))
         case ir.Case(branches=branches, default=default):
             chosen = (result for condition, result in branches if evaluate(condition, bindings) is True)
-            return evaluate(next(chosen, default), bindings)
+            return _as_value(evaluate(next(chosen, default), bindings), expression)
         case ir.Cast(operand=operand):
             return _cast(expression, evaluate(operand, bindings))
         case ir.Function(arguments=arguments):
@@ -182,19 +185,49 @@ def _not(value: bool | None) -> bool | None:
 def _like(value: str | None, pattern: str | None) -> bool | None:
     if value is None or pattern is None:
         return None
-    return like_pattern(pattern).fullmatch(value) is not None
+    return like(value, pattern)
+
+
+def like(value: str, pattern: str) -> bool:
+    r"""Whether the value is like the pattern: % is any text, _ any character, \ takes the next one literally.
+
+    Each part between two % is sought from the left, which never needs to be taken back.
+
+    >>> like("abc", "a%"), like("abc", "a\\%"), like("aXbXc", "a%b_c")
+    (True, False, True)
+    """
+    first, *others = _like_parts(pattern)
+    if not others:
+        return first.fullmatch(value) is not None
+    found = first.match(value)
+    if found is None:
+        return False
+    position = found.end()
+    for part in others[:-1]:
+        found = part.search(value, position)
+        if found is None:
+            return False
+        position = found.end()
+    last = others[-1]
+    start = len(value) - _length_of(last)
+    return start >= position and last.fullmatch(value, start) is not None
 
 
 @lru_cache(maxsize=256)
-def like_pattern(pattern: str) -> re.Pattern[str]:
-    r"""LIKE as a regular expression: % is any text, _ any character, a backslash takes the next one literally.
+def _like_parts(pattern: str) -> tuple[re.Pattern[str], ...]:
+    """The parts of the pattern between its %, each of a fixed length."""
+    parts = [""]
+    for item in re.findall(r"\\.|.|\\", pattern, re.DOTALL):
+        if item == "%":
+            parts.append("")
+        else:
+            parts[-1] += "." if item == "_" else re.escape(item[-1])
+    return tuple(re.compile(part, re.DOTALL) for part in parts)
 
-    >>> bool(like_pattern("a%").fullmatch("abc")), bool(like_pattern("a\\%").fullmatch("abc"))
-    (True, False)
-    """
-    parts = re.findall(r"\\.|.|\\", pattern, re.DOTALL)
-    wild = {"%": ".*", "_": "."}
-    return re.compile("".join(wild.get(part, re.escape(part[-1])) for part in parts), re.DOTALL)
+
+@lru_cache(maxsize=256)
+def _length_of(part: re.Pattern[str]) -> int:
+    return len(re.findall(r"\\.|.", part.pattern, re.DOTALL))
 
 
 def in_range(value: Any, expression: ir.Expr) -> Any:
@@ -210,9 +243,16 @@ def in_range(value: Any, expression: ir.Expr) -> Any:
         assert expression.type is not None
         raise ExecutionError(
             f"overflow: {printable(expression_text(expression), 200)} does not fit {a_type(expression.type)}",
-            hint="Cast an operand to float, which is approximate but has no such limit.",
+            hint="Cast an operand to float, which is approximate but has no such limit."
+            if is_numeric(expression.type)
+            else None,
         )
     return value
+
+
+def _as_value(value: Any, expression: ir.Expr) -> Any:
+    """A value chosen from several: as a decimal it may be one that only an implicit conversion made too wide."""
+    return in_range(value, expression) if isinstance(expression.type, DecimalType) and value is not None else value
 
 
 def _arithmetic(expression: ir.Arithmetic, left: Any, right: Any) -> Any:
@@ -269,7 +309,9 @@ def aggregated(aggregate: ir.Aggregate, values: list[Any]) -> Any:
 
 
 def sum_of(aggregate: ir.Aggregate, total: Any, value: Any) -> Any:
-    """The sum with one more value, which the type of the values must be able to hold."""
+    """The sum with one more value; a sum, though not an average, must be of the type of the values."""
+    if aggregate.function == "avg":
+        return total + value
     return in_range(total + value, ir.Aggregate("sum", aggregate.argument, type=aggregate.argument.type))
 
 
@@ -310,20 +352,31 @@ def _as_float(value: Any, type_: Type | None) -> float:
 
 def _cast(cast: ir.Cast, value: Any) -> Any:
     source, target = cast.operand.type, cast.type
-    if value is None or source == target:
+    if value is None:
         return value
     try:
         if target == STRING:
-            return text_of(value, source)
+            return value if source == STRING else text_of(value, source)
         if source == STRING:
-            return in_range(_parsed(value, target), cast)
-        return in_range(_converted(value, source, target), cast)
-    except (ValueError, InvalidOperation):
+            return _within_digits(in_range(_parsed(value, target), cast), cast)
+        converted = value if source == target else _converted(value, source, target)
+        # What analysis put in, to compare or to compute, is not a value that anybody sees.
+        return converted if cast.implicit else _within_digits(in_range(converted, cast), cast)
+    except (ValueError, ArithmeticError):
         assert target is not None
         raise ExecutionError(
             f"{printable(expression_text(cast), 200)}: '{printable(str(value))}' is not {a_type(target)}",
             hint="Filter such values out, or convert them before matching.",
         ) from None
+
+
+def _within_digits(value: Any, cast: ir.Cast) -> Any:
+    if isinstance(cast.to, DecimalType) and abs(value) >= 10**cast.digits:
+        raise ExecutionError(
+            f"overflow: {printable(expression_text(cast), 200)} has more than {cast.digits} digits",
+            hint="Cast to a decimal with more digits, or to float.",
+        )
+    return value
 
 
 def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
@@ -334,7 +387,7 @@ def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
             exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
             return _rounded(exact, scale, unscaled=True)
         case TimestampType():
-            return value * _MICROSECONDS_PER_DAY
+            return value * _MICROSECONDS_PER_DAY if source == DATE else value
         case _ if target == FLOAT:
             return _as_float(value, source)
         case _ if target == INTEGER:
@@ -360,9 +413,9 @@ def _parsed(text: str, target: Type | None) -> Any:
             return _rounded(Decimal(text), scale, unscaled=True)
         case _ if target == DATE:
             return (date.fromisoformat(text) - _EPOCH.date()).days
-        case _ if target == INTEGER:
+        case _ if target == INTEGER and re.fullmatch(r"[+-]?[0-9]+", text):
             return int(text)
-        case _ if target == FLOAT:
+        case _ if target == FLOAT and text.isascii() and "_" not in text:
             return float(text)
         case _ if target == BOOLEAN:
             words = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
@@ -385,17 +438,22 @@ def text_of(value: Any, type_: Type | None) -> str:
 
 def _rounded(value: Decimal, places: int, unscaled: bool = False) -> Any:
     """The value with that many places, half of the last place away from zero."""
-    shifted = int(value.scaleb(places).quantize(Decimal(1), ROUND_HALF_UP))
-    return shifted if unscaled else Decimal(shifted).scaleb(-places)
+    exponent = int(value.as_tuple().exponent)
+    if abs(value.adjusted()) > 400 or abs(places) > 400:
+        raise ValueError("out of range")
+    if -exponent <= places and not unscaled:
+        return value  # there is nothing to round
+    shifted = int(_WIDE.scaleb(value, places).quantize(Decimal(1), ROUND_HALF_UP, _WIDE))
+    return shifted if unscaled else _WIDE.scaleb(Decimal(shifted), -places)
 
 
 def _call(call: ir.Function, arguments: list[Any]) -> Any:
     name = call.name
     if name == "coalesce":
-        return next((argument for argument in arguments if argument is not None), None)
+        return _as_value(next((argument for argument in arguments if argument is not None), None), call)
     if name in ("least", "greatest"):
         known = [argument for argument in arguments if argument is not None and argument == argument]
-        return (min if name == "least" else max)(known, default=None)
+        return _as_value((min if name == "least" else max)(known, default=None), call)
     if any(argument is None for argument in arguments):
         return None
     match name:
@@ -433,7 +491,8 @@ def _float_function(name: str, arguments: list[float]) -> float | None:
         return -math.inf if negative else math.inf
     except ValueError:
         if name == "power" and arguments[0] == 0:
-            return math.inf
+            is_odd = math.fmod(arguments[1], 2) in (1.0, -1.0)
+            return math.copysign(math.inf, arguments[0]) if is_odd else math.inf
         return math.nan
     raise AssertionError(f"no function {name}")
 
@@ -450,10 +509,13 @@ def _whole(call: ir.Function, value: Any) -> int | None:
 
 
 def _round(call: ir.Function, value: Any, places: int = 0) -> Any:
+    if places > 400 or (isinstance(value, float) and not math.isfinite(value)):
+        return value
+    places = max(places, -400)
     match call.type:
         case DecimalType(scale=scale):
             return in_range(int(_rounded(Decimal(value).scaleb(-scale), places).scaleb(scale)), call)
         case _ if call.type == FLOAT:
             # repr gives the digits a person sees; rounding those is what SQL does.
-            return float(_rounded(Decimal(repr(value)), places)) if math.isfinite(value) else value
+            return float(_rounded(Decimal(repr(value)), places))
     return in_range(int(_rounded(Decimal(value), places)), call)

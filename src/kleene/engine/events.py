@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.errors import ExecutionError, SchemaError, printable
-from kleene.schema import DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, Schema, TimestampType, Type
+from kleene.schema import DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, Schema, TimestampType, Type, a_type
 
 TYPE_OF_EVENT = "__kleene_type"
 """The column that tells the type of an event when the input came as several inputs by name."""
@@ -59,9 +59,10 @@ def plain_values(column: pa.ChunkedArray, type_: Type, name: str) -> list[PlainV
     """The column's values in plain form."""
     try:
         return _plain(column, type_)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise SchemaError(
-            f"the column '{printable(name)}' of type {column.type} holds values that do not fit a {type_}: {error}",
+            f"the column '{printable(name)}' of type {column.type} holds values that do not fit {a_type(type_)}: "
+            f"{printable(str(error), 200)}",
             hint="Cast it to microseconds (timestamps) or to a 64-bit number first.",
         ) from None
 
@@ -90,16 +91,17 @@ def check_order_key(table: pa.Table, order_by: tuple[str, ...]) -> None:
     """Every event has its place in the order: no order column is NULL, and none is NaN."""
     for name in order_by:
         column = table.column(name)
-        count = column.null_count
+        nulls, nans = column.null_count, 0
         if pa.types.is_floating(column.type):
-            count += pc.sum(pc.is_nan(column)).as_py() or 0
-        if count:
-            raise null_order_key(name, count)
+            nans = pc.sum(pc.is_nan(column.cast(pa.float64()))).as_py() or 0
+        if nulls or nans:
+            what = " or ".join(word for word, count in (("NULL", nulls), ("NaN", nans)) if count)
+            raise null_order_key(name, nulls + nans, what)
 
 
-def null_order_key(name: str, count: int) -> ExecutionError:
+def null_order_key(name: str, count: int, what: str = "NULL") -> ExecutionError:
     rows = "row has" if count == 1 else "rows have"
     return ExecutionError(
-        f"{count:,} {rows} no order key: the column '{printable(name)}' is NULL there",
+        f"{count:,} {rows} no order key: the column '{printable(name)}' is {what} there",
         hint=f"Filter them out or fill them in: without '{printable(name)}' an event has no place in the order.",
     )

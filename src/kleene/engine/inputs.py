@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kleene.engine.events import TYPE_OF_EVENT, check_order_key
 from kleene.engine.sorting import sorted_table
-from kleene.errors import SchemaError, did_you_mean, listed, printable
+from kleene.errors import SchemaError, did_you_mean, listed, printable, shown
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -43,14 +45,20 @@ class OrderKey:
 
 
 def make_order_key(order_by: str | Sequence[str], tie_break: str | Sequence[str] | None) -> OrderKey:
-    return OrderKey(_names(order_by, "order_by"), _names(tie_break or (), "tie_break"))
+    return OrderKey(
+        column_names(order_by, "order_by"), () if tie_break is None else column_names(tie_break, "tie_break")
+    )
 
 
-def _names(given: str | Sequence[str], argument: str) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
-    if not all(isinstance(name, str) for name in names):
-        raise SchemaError(f"{argument} takes the name of a column or a list of names, and {given!r} was given")
-    return names
+def column_names(given: object, argument: str) -> tuple[str, ...]:
+    """The names that an argument gives: one, or a list of them, whose order matters."""
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) and name for name in names):
+        raise SchemaError(
+            f"{argument} takes the name of a column or a list of names, and {shown(given)} was given",
+            hint=f"Write: {argument}='ts' or {argument}=['ts', 'seq']",
+        )
+    return tuple(names)
 
 
 def read_events(events: object, order: OrderKey, type_column: str | None) -> tuple[pa.Table, Schema]:
@@ -61,7 +69,8 @@ def read_events(events: object, order: OrderKey, type_column: str | None) -> tup
     (['A', 'B'], 'type')
     """
     if isinstance(events, Mapping):
-        tables = {name: _plain_table(part, f"input '{name}'") for name, part in events.items()}
+        check_input_names(events)
+        tables = {name: _plain_table(part, f"input '{printable(name)}'") for name, part in events.items()}
         for name, part in tables.items():
             check_order_columns(order, part.column_names, f"input '{printable(name)}'")
         table, schema = _read_inputs(tables)
@@ -73,6 +82,19 @@ def read_events(events: object, order: OrderKey, type_column: str | None) -> tup
     return sorted_table(table, order.columns), schema
 
 
+def check_input_names(inputs: Mapping[Any, object]) -> None:
+    for name in inputs:
+        try:
+            is_name = isinstance(name, str) and bool(name.encode())
+        except UnicodeEncodeError:
+            is_name = False
+        if not is_name:
+            raise SchemaError(
+                f"inputs are given by the names of event types, and {shown(name)} is none",
+                hint="Write: {'Shelf': shelf_readings, 'Exit': exit_readings}",
+            )
+
+
 def read_rows(events: object) -> pa.Table:
     """A table for a row pattern, which brings its own order and knows no event types."""
     if isinstance(events, Mapping):
@@ -81,11 +103,41 @@ def read_rows(events: object) -> pa.Table:
 
 
 def _plain_table(events: object, what: str) -> pa.Table:
-    """The input as a table with unique column names, dictionaries and string variants made plain."""
+    """The input as a table with unique column names, encodings and string variants made plain."""
     table = _as_table(events, what)
     check_names(table.column_names, what)
-    plain = pa.schema([pa.field(column.name, _plain_type(column.type)) for column in table.schema])
-    return table if plain.equals(table.schema) else table.cast(plain)
+    for number, column in enumerate(table.schema):
+        try:
+            plain = _plain_column(table.column(number))
+            if pa.types.is_string(plain.type):
+                plain.validate(full=True)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise SchemaError(
+                f"the column '{printable(column.name)}' of type {column.type} cannot be read: {_first_line(error)}",
+                hint="Drop it, or convert it first.",
+            ) from None
+        if plain is not table.column(number):
+            table = table.set_column(number, column.name, plain)
+    return table
+
+
+def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_run_end_encoded(column.type):
+        chunks = [pc.run_end_decode(chunk) for chunk in column.chunks]
+        return _plain_column(pa.chunked_array(chunks, column.type.value_type))
+    if pa.types.is_dictionary(column.type):
+        chunks = [chunk.dictionary_decode() for chunk in column.chunks]
+        return _plain_column(pa.chunked_array(chunks, column.type.value_type))
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_large_binary(column.type) or pa.types.is_binary_view(column.type):
+        return column.cast(pa.binary())
+    return column
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return printable(lines[0], 200) if lines else type(error).__name__
 
 
 def _as_table(events: object, what: str) -> pa.Table:
@@ -93,12 +145,17 @@ def _as_table(events: object, what: str) -> pa.Table:
         return events
     if isinstance(events, pa.RecordBatch):
         return pa.Table.from_batches([events])
-    if isinstance(events, pa.RecordBatchReader):
-        return events.read_all()
-    if hasattr(events, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(events).read_all()
+    if isinstance(events, pa.RecordBatchReader) or hasattr(events, "__arrow_c_stream__"):
+        try:
+            reader = events if isinstance(events, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(events)
+            return reader.read_all()
+        except Exception as error:  # the stream is somebody else's code, and may raise anything
+            raise SchemaError(
+                f"{what}, a {type(events).__name__}, cannot be read: {type(error).__name__}: {_first_line(error)}",
+                hint="Convert it to a pyarrow.Table first.",
+            ) from None
     raise SchemaError(
-        f"{what} is a {type(events).__module__}.{type(events).__qualname__}, which cannot be read as events",
+        f"{what} is {shown(events)}, which cannot be read as events",
         hint="Events are a pyarrow.Table, anything with the Arrow C stream protocol (a pandas or polars DataFrame, a "
         "DuckDB result), a Spark DataFrame, or a dict of such things by event type.",
     )
@@ -106,22 +163,12 @@ def _as_table(events: object, what: str) -> pa.Table:
 
 def check_names(names: Sequence[str], what: str) -> None:
     if not names:
-        raise SchemaError(f"{what} has no columns")
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        raise SchemaError(f"{what} has no columns", hint="Events need at least a column to order by.")
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise SchemaError(f"{what} has two columns '{printable(twice[0])}'", hint="Rename one of them.")
     if TYPE_OF_EVENT in names:
         raise SchemaError(f"{what} has a column '{TYPE_OF_EVENT}', a name that Kleene uses", hint="Rename it.")
-
-
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(type_):
-        return _plain_type(type_.value_type)
-    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
-        return pa.string()
-    if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
-        return pa.binary()
-    return type_
 
 
 def attributes_of(schema: pa.Schema) -> tuple[tuple[str, Type], ...]:
@@ -159,6 +206,8 @@ def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | Non
     """The type column, if the input has it; one that the caller named must exist."""
     if type_column is None:
         return None
+    if not isinstance(type_column, str):
+        raise SchemaError(f"type_column takes the name of a column or None, and {shown(type_column)} was given")
     if type_column not in schema.names:
         if type_column == DEFAULT_TYPE_COLUMN:
             return None
@@ -193,16 +242,24 @@ def _read_inputs(tables: dict[str, pa.Table]) -> tuple[pa.Table, Schema]:
     unified = unified_schema({name: table.schema for name, table in tables.items()})
     parts = []
     for name, table in tables.items():
-        columns = [_column_or_nulls(table, column) for column in unified]
+        columns = [_column_or_nulls(table, column, name) for column in unified]
         columns.append(pa.array([name] * table.num_rows, pa.string()))
         parts.append(pa.table(columns, schema=unified.append(pa.field(TYPE_OF_EVENT, pa.string()))))
     return pa.concat_tables(parts), schema_of_inputs({name: table.schema for name, table in tables.items()}, unified)
 
 
-def _column_or_nulls(table: pa.Table, column: pa.Field) -> pa.ChunkedArray | pa.Array:
-    if column.name in table.column_names:
-        return table.column(column.name).cast(column.type)
-    return pa.nulls(table.num_rows, column.type)
+def _column_or_nulls(table: pa.Table, column: pa.Field, input_name: str) -> pa.ChunkedArray | pa.Array:
+    if column.name not in table.column_names:
+        return pa.nulls(table.num_rows, column.type)
+    values = table.column(column.name)
+    try:
+        return values if values.type.equals(column.type) else values.cast(column.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(
+            f"the attribute '{printable(column.name)}' is {values.type} in '{printable(input_name)}', whose values "
+            f"do not all fit {column.type}, the type for all inputs: {_first_line(error)}",
+            hint="Cast the attribute to one type in all inputs.",
+        ) from None
 
 
 def schema_of_inputs(schemas: Mapping[str, pa.Schema], unified: pa.Schema) -> Schema:
@@ -223,7 +280,7 @@ def unified_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
                 unified = pa.unify_schemas(
                     [pa.schema([earlier]), pa.schema([column])], promote_options="permissive"
                 ).field(0)
-            except (pa.ArrowInvalid, pa.ArrowTypeError):
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
                 raise SchemaError(
                     f"the attribute '{printable(column.name)}' is {earlier.type} in input '{printable(earlier_input)}' "
                     f"and {column.type} in input '{printable(input_name)}'",

@@ -72,7 +72,11 @@ def output_table(
         time = query.order_by[0]
         arrays.append(_taken(events, time, [match.first for match in matches]))
         arrays.append(_taken(events, time, [match.last for match in matches]))
-    return pa.table([array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema)
+    return pa.table([as_type(array, field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema)
+
+
+def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    return array if array.type.equals(type_) else array.cast(type_)
 
 
 def _named(query: AnalyzedQuery) -> Iterable[int]:
@@ -84,7 +88,7 @@ def _attributes(component: Component, query: AnalyzedQuery) -> tuple[str, ...]:
     return query.schema.attributes_of(component.types)
 
 
-def _taken(events: Events, name: str, positions: Sequence[int]) -> pa.Array:
+def _taken(events: Events, name: str, positions: Sequence[int | None]) -> pa.Array:
     taken = events.table.column(name).take(pa.array(positions, pa.int64()))
     return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
 
@@ -116,6 +120,13 @@ def _measure_column(
             number = names.index(variable)
             values = _taken(events, name, [position for match in matches for position in match.selected[number]])
             return pa.ListArray.from_arrays(_offsets(len(match.selected[number]) for match in matches), values)
+        case ir.Aggregate(
+            function="first" | "last" as function, argument=ir.Attribute(variable=str() as variable, name=name)
+        ):
+            is_valid = events.table.column(name).is_valid().to_pylist()
+            number, step = names.index(variable), 1 if function == "first" else -1
+            chosen = [next((p for p in match.selected[number][::step] if is_valid[p]), None) for match in matches]
+            return _taken(events, name, chosen)
     values = [_value(expression, names, events, match) for match in matches]
     return arrow_values(values, type_of(expression), arrow_field(expression, columns).type)
 

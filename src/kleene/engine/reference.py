@@ -168,6 +168,8 @@ class _Judge:
 
     def _hold(self, conjuncts: Sequence[Conjunct], run: Selected, trying: str | None = None) -> bool:
         """Whether all conjuncts hold; `trying` is the variable whose last event is being tried."""
+        if not conjuncts:
+            return True
         selected = {component.name: events for component, events in zip(self.query.components, run, strict=False)}
         return all(self._holds(conjunct, selected, trying) for conjunct in conjuncts)
 

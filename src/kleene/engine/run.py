@@ -21,9 +21,8 @@ ROWS_PER_BATCH = 10_000
 
 def run(plan: Plan, table: pa.Table, with_times: bool = False) -> pa.Table:
     """The matches as rows, in output order."""
-    schema = result_schema(plan, table.schema, with_times)
     batches = [part.table for part in run_in_batches(plan, table, with_times)]
-    return pa.concat_tables(batches) if batches else schema.empty_table()
+    return batches[0] if len(batches) == 1 else pa.concat_tables(batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,15 @@ class ResultBatch:
 
 
 def run_in_batches(plan: Plan, table: pa.Table, with_times: bool = False) -> Iterator[ResultBatch]:
+    """The result in pieces of bounded size; of no rows, one empty piece."""
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):
         found = rows.find_rows(query, table, plan.run_limit)
-        for start in range(0, len(found), ROWS_PER_BATCH):
+        for start in range(0, len(found) or 1, ROWS_PER_BATCH):
             yield ResultBatch(row_output_table(query, table, found[start : start + ROWS_PER_BATCH]), [])
         return
     events, matches = find(plan, table)
-    for start in range(0, len(matches), ROWS_PER_BATCH):
+    for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
         part = matches[start : start + ROWS_PER_BATCH]
         yield ResultBatch(output_table(query, events, part, table.schema, with_times), part)
 

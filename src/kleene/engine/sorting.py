@@ -21,16 +21,28 @@ def sorted_table(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
 def sortable(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """The column in a form that Arrow can sort and that sorts by value."""
     type_ = column.type
-    if pa.types.is_null(type_):
-        return column.cast(pa.int64())
-    if pa.types.is_duration(type_):
+    if pa.types.is_null(type_) or pa.types.is_duration(type_):
         return column.cast(pa.int64())
     if pa.types.is_floating(type_):
         # -0.0 and 0.0 are one value, and adding zero makes them one.
-        return pc.add(column, pa.scalar(0.0, type_))
-    if pa.types.is_nested(type_):
+        return pc.add(column.cast(pa.float64()), pa.scalar(0.0))
+    if pa.types.is_decimal(type_) and type_.bit_width < 128:
+        return column.cast(pa.decimal128(type_.precision, type_.scale))
+    if not any(is_kind(type_) for is_kind in _SORTABLE):
         raise SchemaError(
             f"cannot order by the column '{printable(name)}' of type {type_}",
             hint="Order by columns of numbers, strings, booleans, dates or timestamps.",
         )
     return column
+
+
+_SORTABLE = (
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+)

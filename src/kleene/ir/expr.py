@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from kleene.schema import Type
+from kleene.schema import MOST_DECIMAL_DIGITS, Type
 from kleene.source import NO_SPAN, Span
 
 Value = bool | int | float | str | Decimal | None
@@ -160,11 +160,12 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """A conversion; an implicit one was put in by analysis and is not shown."""
+    """A conversion; an implicit one was put in by analysis and is not shown. A decimal has at most `digits` digits."""
 
     operand: Expr
     to: Type
     implicit: bool = False
+    digits: int = MOST_DECIMAL_DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,13 +247,25 @@ def walk(expr: Expr) -> Iterator[Expr]:
         waiting.extend(reversed(list(children(node))))
 
 
-def depth(expr: Expr) -> int:
-    deepest, waiting = 0, [(expr, 1)]
+def depth_and_size(expr: Expr) -> tuple[int, int]:
+    """How deep the expression nests, and how many nodes it has once BETWEEN is written out.
+
+    Parts may be shared (CASE x WHEN … repeats its operand), so each is looked at once, but counted wherever it stands.
+    """
+    known: dict[int, tuple[int, int]] = {}
+    waiting = [expr]
     while waiting:
-        node, level = waiting.pop()
-        deepest = max(deepest, level)
-        waiting.extend((child, level + 1) for child in children(node))
-    return deepest
+        node = waiting[-1]
+        parts = list(children(node))
+        unknown = [part for part in parts if id(part) not in known]
+        if unknown:
+            waiting += unknown
+            continue
+        waiting.pop()
+        depths, sizes = zip(*(known[id(part)] for part in parts), strict=True) if parts else ((0,), (0,))
+        again = known[id(node.operand)][1] if isinstance(node, Between) else 0
+        known[id(node)] = (1 + max(depths), 1 + sum(sizes) + again)
+    return known[id(expr)]
 
 
 def with_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:

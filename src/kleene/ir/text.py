@@ -11,7 +11,7 @@ from kleene.ir.expr import Position
 from kleene.ir.options import Strategy, Window, WindowUnit
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
 from kleene.ir.query import EquivalenceTest, QueryDefinition
-from kleene.schema import DATE, DURATION, DecimalType, TimestampType, Type
+from kleene.schema import DATE, DURATION, FLOAT, DecimalType, TimestampType, Type
 
 _UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
 _SMALL_UNITS = (("millisecond", 1_000), ("microsecond", 1))
@@ -20,10 +20,33 @@ _SMALL_UNITS = (("millisecond", 1_000), ("microsecond", 1))
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(8)
 
 
+_RESERVED = {
+    *(
+        "and",
+        "any",
+        "as",
+        "between",
+        "case",
+        "cast",
+        "date",
+        "else",
+        "end",
+        "event",
+        "events",
+        "false",
+        "from",
+        "having",
+    ),
+    *("in", "interval", "into", "is", "like", "not", "null", "or", "pattern", "return", "seq", "then", "timestamp"),
+    *("true", "when", "where", "within"),
+    *(strategy.value for strategy in Strategy),
+}
+
+
 def name_text(name: str, allow_dash: bool = False) -> str:
     """A name as it must be written: in backquotes where it is not a plain word."""
     plain = r"[^\W\d]\w*(-\w+)*" if allow_dash else r"[^\W\d]\w*"
-    return name if re.fullmatch(plain, name) else "`" + name.replace("`", "``") + "`"
+    return name if re.fullmatch(plain, name) and name.lower() not in _RESERVED else "`" + name.replace("`", "``") + "`"
 
 
 def duration_text(microseconds: int) -> str:
@@ -57,7 +80,10 @@ def literal_text(value: ir.Value, type_: Type) -> str:
             return f"{Decimal(value).scaleb(-scale):f}"
         case TimestampType():
             assert isinstance(value, int)
-            return f"TIMESTAMP '{(datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat(' ')}'"
+            try:
+                return f"TIMESTAMP '{(datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat(' ')}'"
+            except OverflowError:  # the zone of a column moved it out of the years that have names
+                return f"TIMESTAMP {value} microseconds"
         case _ if type_ == DURATION:
             assert isinstance(value, int)
             return duration_text(value)
@@ -66,6 +92,8 @@ def literal_text(value: ir.Value, type_: Type) -> str:
             return f"DATE '{(date(1970, 1, 1) + timedelta(days=value)).isoformat()}'"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
+    if type_ == FLOAT and re.fullmatch(r"-?\d+", str(value)):
+        return f"{value}.0"
     return str(value).upper() if isinstance(value, bool) else str(value)
 
 
@@ -136,8 +164,8 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
         case ir.Case(branches=branches, default=default):
             whens = "".join(f" WHEN {_text(condition, 0)} THEN {_text(value, 0)}" for condition, value in branches)
             return f"CASE{whens} ELSE {_text(default, 0)} END", _PRIMARY
-        case ir.Cast(operand=operand, to=to):
-            return f"CAST({_text(operand, 0)} AS {_type_text(to)})", _PRIMARY
+        case ir.Cast(operand=operand, to=to, digits=digits):
+            return f"CAST({_text(operand, 0)} AS {_type_text(to, digits)})", _PRIMARY
         case ir.Function(name="concat", arguments=arguments):
             return " || ".join(_text(argument, _SUM + 1) for argument in arguments), _SUM
         case ir.Function(name=name, arguments=arguments):
@@ -161,8 +189,8 @@ def _navigation_text(navigation: ir.Navigation) -> str:
     return text
 
 
-def _type_text(type_: Type) -> str:
-    return f"decimal(18, {type_.scale})" if isinstance(type_, DecimalType) else type_.name
+def _type_text(type_: Type, digits: int) -> str:
+    return f"decimal({digits}, {type_.scale})" if isinstance(type_, DecimalType) else type_.name
 
 
 def _variable_text(variable: str) -> str:

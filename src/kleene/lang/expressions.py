@@ -6,6 +6,7 @@ languages rely on: texts, brackets and expressions are no larger than the limits
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,7 @@ from lark.exceptions import VisitError
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from kleene.errors import KleeneError, QuerySyntaxError, printable
+from kleene.errors import KleeneError, QuerySyntaxError, printable, shown
 from kleene.ir import expr as ir
 from kleene.lang.complaints import complaint, find_unclosed
 from kleene.schema import (
@@ -32,6 +33,7 @@ from kleene.schema import (
     LARGEST_INTEGER,
     MOST_DECIMAL_DIGITS,
     NULL,
+    SMALLEST_INTEGER,
     STRING,
     Type,
     decimal,
@@ -42,6 +44,8 @@ from kleene.source import SourceText, Span
 MOST_NESTING = 100
 MOST_COMPONENTS = 1_000
 MOST_CHARACTERS = 1_000_000
+MOST_TOKENS = 20_000
+MOST_NODES = 20_000
 
 _MICROSECONDS = {
     **dict.fromkeys(("microsecond", "microseconds"), 1),
@@ -74,6 +78,7 @@ def build(builder: ExpressionBuilder, grammars: tuple[str, ...], start: str, tex
     parsed = source.text if text is None else text
     if len(parsed) > MOST_CHARACTERS:
         raise QuerySyntaxError(f"the text has {len(parsed):,} characters; a query may have {MOST_CHARACTERS:,}")
+    _check_characters(source, parsed)
     unclosed = find_unclosed(source, parsed, MOST_NESTING)
     if unclosed:
         raise unclosed
@@ -89,6 +94,21 @@ def build(builder: ExpressionBuilder, grammars: tuple[str, ...], start: str, tex
         raise _nested_too_deep() from None
 
 
+def _check_characters(source: SourceText, text: str) -> None:
+    """A text that can be written down, and that a parser gets through in a moment."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        location = source.locate(Span(error.start, error.start + 1))
+        raise QuerySyntaxError("the text holds half of a surrogate pair, which is no character", location) from None
+    tokens = sum(1 for _ in re.finditer(r"\w+|[^\w\s]", text))
+    if tokens > MOST_TOKENS:
+        raise QuerySyntaxError(
+            f"the text has {tokens:,} words and signs; a query may have {MOST_TOKENS:,}",
+            hint="Write it shorter, or split it into several queries.",
+        )
+
+
 @cache
 def _parser(grammars: tuple[str, ...], start: str) -> Lark:
     folder = resources.files("kleene.lang")
@@ -102,7 +122,7 @@ def _nested_too_deep() -> QuerySyntaxError:
 
 def check_is_text(text: object) -> None:
     if not isinstance(text, str):
-        raise QuerySyntaxError(f"a query is text, and a {type(text).__name__} was given")
+        raise QuerySyntaxError(f"a query is text, and {shown(text)} was given")
 
 
 def span_of(meta: Meta | Token) -> Span:
@@ -144,10 +164,29 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return QuerySyntaxError(message, self.source.locate(span), hint)
 
     def checked(self, expression: ir.Expr) -> ir.Expr:
-        """The expression, if it is not nested too deep."""
-        if ir.depth(expression) > MOST_NESTING:
-            raise self.fail(f"an expression is nested more than {MOST_NESTING} levels deep", expression.span)
+        """The expression, if it is not nested too deep or too large, and its numbers are in range."""
+        depth, size = ir.depth_and_size(expression)
+        if depth > MOST_NESTING:
+            raise self.fail(
+                f"an expression is nested more than {MOST_NESTING} levels deep",
+                expression.span,
+                "A chain of operators nests as well: put parentheses around parts of a long one.",
+            )
+        if size > MOST_NODES:
+            raise self.fail(f"an expression has more than {MOST_NODES:,} parts", expression.span)
+        for node in ir.walk(expression):
+            if isinstance(node, ir.Literal) and node.of_type == INTEGER and isinstance(node.value, int):
+                self._check_integer(node.value, node.span)
         return expression
+
+    def _check_integer(self, value: int, span: Span) -> None:
+        # The smallest integer is a minus and a number that by itself is too large.
+        if not SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
+            raise self.fail(
+                "the number is larger than a 64-bit integer",
+                span,
+                f"Write it as a float: {printable(str(value), 40)}.0",
+            )
 
     # --- predicates --------------------------------------------------------------------------------------------
 
@@ -221,15 +260,39 @@ class ExpressionBuilder(Transformer[Token, Any]):
                 span_of(name),
                 "Types: integer, float, string, boolean, date, timestamp, decimal(precision, scale).",
             )
-        return ir.Cast(operand, self._with_scale(type_, precision, scale), span=span_of(meta))
+        digits, places = self._precision(type_, precision, scale)
+        to = decimal(places) if type_ == decimal(0) else type_
+        return ir.Cast(operand, to, digits=digits, span=span_of(meta))
 
-    def _with_scale(self, type_: Type, precision: Token | None, scale: Token | None) -> Type:
+    def _precision(self, type_: Type, precision: Token | None, scale: Token | None) -> tuple[int, int]:
         if type_ != decimal(0) or precision is None:
-            return type_
-        digits, places = int(Decimal(precision)), int(Decimal(scale or "0"))
-        if not 0 <= places <= digits <= MOST_DECIMAL_DIGITS:
-            raise self.fail(f"a decimal has at most {MOST_DECIMAL_DIGITS} digits", span_of(precision))
-        return decimal(places)
+            return MOST_DECIMAL_DIGITS, 0
+        digits, places = (self.whole(token) if token is not None else 0 for token in (precision, scale))
+        if not (1 <= digits <= MOST_DECIMAL_DIGITS and places <= digits):
+            raise self.fail(
+                f"a decimal has from 1 to {MOST_DECIMAL_DIGITS} digits, of which some are after the point",
+                span_of(precision),
+                "Write: decimal(10, 2)",
+            )
+        return digits, places
+
+    def whole(self, token: Token) -> int:
+        """The whole number that the token writes out in digits."""
+        if not (token.isascii() and token.isdigit() and len(token) <= 20):
+            raise self.fail("a whole number is needed here", span_of(token))
+        return int(token)
+
+    def exact_number(self, token: Token) -> Decimal:
+        """The number that the token writes, if a 64-bit float can hold it."""
+        try:
+            value = Decimal(str(token))
+        except ArithmeticError:
+            raise self.fail("the number is out of the range of a 64-bit float", span_of(token)) from None
+        if value and not -330 < value.adjusted() < 310:
+            raise self.fail("the number is out of the range of a 64-bit float", span_of(token))
+        if math.isinf(float(value)):
+            raise self.fail("the number is larger than a 64-bit float", span_of(token))
+        return value if value else Decimal("0.0")
 
     def name(self, _: Meta, children: Children) -> Name:
         return Name(children[0])
@@ -238,19 +301,16 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def number(self, meta: Meta, children: Children) -> ir.Literal:
         text = str(children[0])
-        if text.isdigit():
-            if int(text) > LARGEST_INTEGER:
-                raise self.fail(
-                    "the number is larger than a 64-bit integer", span_of(meta), f"Write it as a float: {text[:40]}.0"
-                )
-            return ir.Literal(int(text), INTEGER, span=span_of(meta))
-        value = Decimal(text)
-        if not -400 < value.adjusted() < 309:
-            raise self.fail("the number is larger than a 64-bit float", span_of(meta))
-        return ir.Literal(value, FLOAT, span=span_of(meta))
+        if not text.isdigit():
+            return ir.Literal(self.exact_number(children[0]), FLOAT, span=span_of(meta))
+        digits = text.lstrip("0") or "0"
+        if len(digits) > len(str(LARGEST_INTEGER)):
+            raise self.fail("the number is larger than a 64-bit integer", span_of(meta), "Write it as a float, with .0")
+        return ir.Literal(int(digits), INTEGER, span=span_of(meta))
 
     def percent(self, meta: Meta, children: Children) -> ir.Literal:
-        return ir.Literal(Decimal(children[0][:-1]) / 100, FLOAT, span=span_of(meta))
+        number = Token.new_borrow_pos(children[0].type, children[0][:-1], children[0])
+        return ir.Literal(self.exact_number(number) / 100, FLOAT, span=span_of(meta))
 
     def string(self, meta: Meta, children: Children) -> ir.Literal:
         return ir.Literal(unquoted(children[0]), STRING, span=span_of(meta))
@@ -280,6 +340,8 @@ class ExpressionBuilder(Transformer[Token, Any]):
                 "Write it as 5 minutes or INTERVAL '5' MINUTE; "
                 "units: week, day, hour, minute, second, millisecond, microsecond.",
             )
+        if len(found[1]) > 40:
+            raise self.fail("a duration is a whole number of microseconds, in 64 bits", span)
         microseconds = Decimal(found[1]) * scale
         if microseconds != microseconds.to_integral_value() or abs(microseconds) > LARGEST_INTEGER:
             raise self.fail("a duration is a whole number of microseconds, in 64 bits", span)
@@ -323,5 +385,5 @@ def negative_literal(expression: ir.Expr, span: Span) -> ir.Literal | None:
     """The negative of a literal number, as a literal."""
     match expression:
         case ir.Literal(value=int() | Decimal() as value, of_type=of_type) if of_type in (INTEGER, FLOAT, DURATION):
-            return ir.Literal(-value, of_type, span=span)
+            return ir.Literal(value.copy_negate() if isinstance(value, Decimal) else -value, of_type, span=span)
     return None

@@ -158,10 +158,10 @@ class _Builder(PatternBuilder):
         return {"window": self._window(children[1].value, WindowUnit.TIME, span_of(meta))}
 
     def within_rows(self, meta: Meta, children: Children) -> dict[str, Any]:
-        return {"window": self._window(self._whole(children[1]), WindowUnit.EVENTS, span_of(meta))}
+        return {"window": self._window(self.whole(children[1]), WindowUnit.EVENTS, span_of(meta))}
 
     def within_number(self, meta: Meta, children: Children) -> dict[str, Any]:
-        return {"window": self._window(self._whole(children[1]), WindowUnit.ORDER_KEY, span_of(meta))}
+        return {"window": self._window(self.whole(children[1]), WindowUnit.ORDER_KEY, span_of(meta))}
 
     def _window(self, size: int, unit: WindowUnit, span: Span) -> Window:
         if size < 1:
@@ -169,15 +169,10 @@ class _Builder(PatternBuilder):
         return Window(size, unit, span)
 
     def max_length(self, _: Meta, children: Children) -> dict[str, Any]:
-        length = self._whole(children[1])
+        length = self.whole(children[1])
         if length < 1:
             raise self._illegal("MAXLENGTH is at least 1", span_of(children[1]))
         return {"max_length": length}
-
-    def _whole(self, token: Token) -> int:
-        if not token.isdigit():
-            raise self.fail("a whole number is needed here", span_of(token))
-        return int(token)
 
     def definitions(self, _: Meta, children: Children) -> dict[str, Any]:
         return {"definitions": tuple(child for child in children if isinstance(child, Definition))}

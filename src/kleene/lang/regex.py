@@ -9,7 +9,7 @@ from lark import Token
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, SchemaError, listed, printable
+from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, SchemaError, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import Selection, Strategy
 from kleene.ir.pattern import Pattern, Repeat, Variable, variables_in
@@ -79,12 +79,12 @@ def parse(
 
 
 def _names(given: str | Sequence[str], argument: str) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
-    if not all(isinstance(name, str) for name in names):
-        raise SchemaError(f"{argument} takes the name of a column or a list of names, and {given!r} was given")
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"{argument} takes the name of a column or a list of names, and {shown(given)} was given")
     if argument == "order_by" and not names:
         raise SchemaError("no order key is given", hint="Name the column that orders the events: order_by='ts'")
-    return names
+    return tuple(names)
 
 
 def _expression(text: str, what: str, functions: Mapping[str, Callable[..., Any]]) -> ir.Expr:

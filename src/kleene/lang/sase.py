@@ -15,7 +15,7 @@ from lark import Token
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable
+from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import Strategy, Window, WindowUnit
 from kleene.ir.pattern import Negation, Repeat, Sequence, Variable, variable_of
@@ -32,6 +32,8 @@ from kleene.lang.expressions import (
 )
 from kleene.schema import LARGEST_INTEGER
 from kleene.source import SourceText, Span
+
+_GRAMMARS = ("expressions", "sase")
 
 AGGREGATES = ("avg", "collect", "count", "first", "last", "max", "min", "sum")
 
@@ -54,14 +56,25 @@ def parse(text: str, parameters: Mapping[str, str | int] | None = None) -> Query
 def parse_program(text: str, parameters: Mapping[str, str | int] | None = None) -> tuple[QueryDefinition, ...]:
     """The queries of a text, in which `;` separates them; `parameters` are the values of names after WITHIN."""
     check_is_text(text)
-    builder = _Builder(SourceText(text), dict(parameters or {}))
-    queries: list[QueryDefinition] = build(builder, ("expressions", "sase"), "program")
+    builder = _Builder(SourceText(text), _checked_parameters(parameters))
+    queries: list[QueryDefinition] = build(builder, _GRAMMARS, "program")
     if not queries:
         raise QuerySyntaxError(
             "the text is empty: it holds no query",
             hint="A query begins with EVENT or PATTERN: EVENT SEQ(Shelf a, Exit b) WHERE [id]",
         )
     return tuple(queries)
+
+
+def _checked_parameters(parameters: Mapping[str, str | int] | None) -> dict[str, str | int]:
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, Mapping) or not all(isinstance(value, (str, int)) for value in parameters.values()):
+        raise AnalysisError(
+            f"parameters are a dict from a name to a window, and {shown(parameters)} was given",
+            hint="Write: {'T': '12 hours'}",
+        )
+    return dict(parameters)
 
 
 class _Bracketed(ir.Expr):
@@ -164,14 +177,14 @@ class _Builder(ExpressionBuilder):
 
     def checked(self, expression: ir.Expr) -> ir.Expr:
         """The expression, if it is not too deep and has no equivalence test where none can stand."""
-        for node in ir.walk(expression):
+        for node in ir.walk(super().checked(expression)):
             if isinstance(node, _Bracketed):
                 raise self.fail(
                     "an equivalence test holds for the whole match and cannot stand inside another expression",
                     node.span,
                     "Put it beside the other predicates, joined with AND, or write the comparison out: a.id = b.id",
                 )
-        return super().checked(expression)
+        return expression
 
     def within_clause(self, _: Meta, children: Children) -> dict[str, object]:
         return {"window": children[1]}
@@ -180,14 +193,11 @@ class _Builder(ExpressionBuilder):
         return self._window(children[0].value, WindowUnit.TIME, span_of(meta))
 
     def window_events(self, meta: Meta, children: Children) -> Window:
-        size = Decimal(str(children[0]))
-        if size != size.to_integral_value():
-            raise self.fail("a window in events is a whole number", span_of(children[0]))
-        return self._window(int(size), WindowUnit.EVENTS, span_of(meta))
+        return self._window(self.whole(children[0]), WindowUnit.EVENTS, span_of(meta))
 
     def window_number(self, meta: Meta, children: Children) -> Window:
-        value = Decimal(str(children[0]))
-        whole = value == value.to_integral_value()
+        value = self.exact_number(children[0])
+        whole = value.adjusted() < 19 and value == value.to_integral_value()
         return self._window(int(value) if whole else value, WindowUnit.ORDER_KEY, span_of(meta))
 
     def _window(self, size: int | Decimal, unit: WindowUnit, span: Span) -> Window:
@@ -203,17 +213,15 @@ class _Builder(ExpressionBuilder):
                 self.source.locate(span_of(meta)),
                 f"Write a size (12 hours, 500 events, 100), or give it: kleene.sase(text, {{'{name}': '12 hours'}})",
             )
-        value = str(self._parameters[name])
+        value = self._parameters[name]
         try:
-            window = parse(f"EVENT A WITHIN {value}").window
+            window: Window = build(_Builder(SourceText(str(value)), {}), _GRAMMARS, "window")
         except KleeneError:
-            window = None
-        if window is None:
             raise self.fail(
-                f"the parameter '{name}' is '{printable(value)}', which is not a window",
+                f"the parameter '{name}' is {shown(value)}, which is not a window",
                 span_of(meta),
                 "Windows look like: 12 hours, 500 events, 100.",
-            )
+            ) from None
         return replace(window, span=span_of(meta))
 
     def having_clause(self, _: Meta, children: Children) -> dict[str, object]:

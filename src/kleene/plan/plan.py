@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.errors import UnsupportedError, did_you_mean, listed
+from kleene.errors import UnsupportedError, did_you_mean, listed, shown
 from kleene.ir.options import Format, Strategy
 
 ENGINES = ("auto", "reference")
@@ -66,23 +68,27 @@ def choose_split(query: AnalyzedQuery | AnalyzedRowPattern) -> ByKey | OneStream
 
 
 def _choose_engine(engine: str) -> str:
-    if engine not in ENGINES:
-        raise UnsupportedError(
-            f"there is no engine '{engine}'", hint=f"Engines: {listed(ENGINES)}.{did_you_mean(str(engine), ENGINES)}"
-        )
+    if not isinstance(engine, str) or engine not in ENGINES:
+        raise UnsupportedError(f"there is no engine {shown(engine)}", hint=_choices("Engines", engine, ENGINES))
     return "reference"
+
+
+def _choices(what: str, given: object, names: Sequence[str]) -> str:
+    return f"{what}: {listed(names)}.{did_you_mean(given, names) if isinstance(given, str) else ''}"
 
 
 def _checked_format(format_: str) -> Format:
     names = [member.value for member in Format]
-    if format_ not in names:
-        raise UnsupportedError(
-            f"there is no format '{format_}'", hint=f"Formats: {listed(names)}.{did_you_mean(str(format_), names)}"
-        )
+    if not isinstance(format_, str) or format_ not in names:
+        raise UnsupportedError(f"there is no format {shown(format_)}", hint=_choices("Formats", format_, names))
     return Format(format_)
 
 
 def _checked_limit(run_limit: int) -> int:
-    if not isinstance(run_limit, int) or run_limit < 1:
-        raise UnsupportedError(f"run_limit is a whole number from 1 up, and {run_limit!r} was given")
-    return run_limit
+    try:
+        limit = operator.index(run_limit)
+    except TypeError:
+        limit = 0
+    if limit < 1 or isinstance(run_limit, bool):
+        raise UnsupportedError(f"run_limit is a whole number from 1 up, and {shown(run_limit)} was given")
+    return limit

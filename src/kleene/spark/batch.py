@@ -22,6 +22,7 @@ from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
     OrderKey,
     attributes_of,
+    check_input_names,
     check_names,
     check_order_columns,
     checked_type_column,
@@ -119,6 +120,7 @@ def _read(events: DataFrame | Mapping[str, DataFrame], order: OrderKey, type_col
 def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput:
     """Several inputs by event type as one DataFrame: all columns of all of them, and the type of each event."""
     schemas: dict[str, pa.Schema] = {}
+    check_input_names(frames)
     for name, frame in frames.items():
         _check_names(frame, f"input '{name}'")
         schemas[name] = arrow_schema(frame.schema, _zone(frame))
