@@ -118,3 +118,40 @@ class _Item:
     def _later(self, minutes: int) -> datetime:
         self._now += timedelta(seconds=self._chance.randrange(30, 60 * minutes))
         return self._now
+
+
+def prices(count: int, seed: int = 7, low: int = 50, high: int = 150) -> pa.Table:
+    """Ticks with uniform prices, as RIP 2013 §5 has them: columns t and price."""
+    chance = random.Random(seed)
+    return pa.table({"t": list(range(count)), "price": [chance.randint(low, high) for _ in range(count)]})
+
+
+def trades(count: int, symbols: int = 390, seed: int = 7) -> pa.Table:
+    """Trades as MatchRegex 2012 Table 4 describes them: symbol, ts, price (in cents, a random walk), size, seq."""
+    chance = random.Random(seed)
+    walk = [float(chance.randrange(2_000, 20_000)) for _ in range(symbols)]
+    rows: list[tuple[str, datetime, int, int, int]] = []
+    for number in range(count):
+        symbol = chance.randrange(symbols)
+        walk[symbol] = max(100.0, walk[symbol] * (1 + chance.gauss(0, 0.008)))
+        when = OPENING + timedelta(milliseconds=number * 700)
+        rows.append((f"S{symbol:03}", when, int(walk[symbol]), chance.randrange(1, 13) * 100, number))
+    names, times, amounts, sizes, numbers = zip(*rows, strict=True)
+    columns = {"symbol": pa.array(names), "ts": pa.array(times, _TIMESTAMP), "price": pa.array(amounts, pa.int64())}
+    return pa.table({**columns, "size": pa.array(sizes, pa.int64()), "seq": pa.array(numbers, pa.int64())})
+
+
+def tweets(count: int, authors: int = 60, seed: int = 7) -> pa.Table:
+    """Short messages with hash tags, of which an author uses the same ones for a while: author, ts, content."""
+    chance = random.Random(seed)
+    tags = [f"#{word}" for word in ("art", "business", "food", "jobs", "music", "news", "travel", "writers")]
+    habits = [chance.sample(tags, 2) for _ in range(authors)]
+    rows: list[tuple[str, datetime, str]] = []
+    for number in range(count):
+        author = chance.randrange(authors)
+        if chance.random() < 0.15:
+            habits[author] = chance.sample(tags, 2)
+        words = [*chance.sample(habits[author], 2), f"word{chance.randrange(100)}"]
+        rows.append((f"author{author}", OPENING + timedelta(seconds=13 * number), " ".join(words)))
+    names, times, contents = zip(*rows, strict=True)
+    return pa.table({"author": pa.array(names), "ts": pa.array(times, _TIMESTAMP), "content": pa.array(contents)})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from kleene.ir import expr as ir
 from kleene.ir.options import Selection, Skip, WindowUnit
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Sequence, Variable
 from kleene.ir.query import QueryDefinition, SortKey
@@ -60,16 +62,30 @@ def _quoted(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d]\w*", name) and name == name.upper() else '"' + name.replace('"', '""') + '"'
 
 
+def _expression_text(expression: ir.Expr) -> str:
+    return expression_text(_with_quotes(expression))
+
+
+def _with_quotes(expression: ir.Expr) -> ir.Expr:
+    """The expression with its variables as they must be written."""
+    match expression:
+        case ir.Attribute(variable=str() as variable) | ir.Events(variable=str() as variable):
+            return replace(expression, variable=_quoted(variable))
+        case ir.Classifier(variable=str() as variable):
+            return replace(expression, variable=_quoted(variable))
+    return ir.with_children(expression, _with_quotes)
+
+
 def row_query_text(query: QueryDefinition) -> str:
     """The clause, or, for the regular-expression operator, its parts."""
     if query.selection is Selection.FIRST_COMPLETED:
         return _regex_text(query)
     lines: list[str] = []
     if query.partition_by:
-        lines.append("PARTITION BY " + ", ".join(map(expression_text, query.partition_by)))
+        lines.append("PARTITION BY " + ", ".join(map(_expression_text, query.partition_by)))
     lines.append("ORDER BY " + ", ".join(map(_sort_key_text, query.order_by)))
     if query.measures:
-        measures = (f"{expression_text(item.expression)} AS {_quoted_measure(item.name)}" for item in query.measures)
+        measures = (f"{_expression_text(item.expression)} AS {_quoted_measure(item.name)}" for item in query.measures)
         lines.append("MEASURES " + ", ".join(measures))
     lines.append(query.rows_per_match.value)
     if query.selection is Selection.ALL_MATCHES:
@@ -89,7 +105,7 @@ def row_query_text(query: QueryDefinition) -> str:
     if query.max_length is not None:
         lines.append(f"MAXLENGTH {query.max_length}")
     if query.definitions:
-        defines = (f"{_quoted(item.variable)} AS {expression_text(item.condition)}" for item in query.definitions)
+        defines = (f"{_quoted(item.variable)} AS {_expression_text(item.condition)}" for item in query.definitions)
         lines.append("DEFINE " + ",\n  ".join(defines))
     return "\n".join(lines)
 
@@ -100,7 +116,7 @@ def _quoted_measure(name: str) -> str:
 
 def _sort_key_text(key: SortKey) -> str:
     nulls = "" if key.nulls_first is None else " NULLS FIRST" if key.nulls_first else " NULLS LAST"
-    return f"{expression_text(key.expression)}{' DESC' if key.descending else ''}{nulls}"
+    return f"{_expression_text(key.expression)}{' DESC' if key.descending else ''}{nulls}"
 
 
 def _regex_text(query: QueryDefinition) -> str:

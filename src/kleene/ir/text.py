@@ -125,6 +125,8 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
             return f"{reference_text(variable, position)}.{name_text(name)}", _PRIMARY
         case ir.Events(variable=None):
             return "*", _PRIMARY
+        case ir.Events(variable=str() as variable, position=Position.EACH):
+            return f"{_variable_text(variable)}.*", _PRIMARY
         case ir.Events(variable=str() as variable, position=position):
             return reference_text(variable, position), _PRIMARY
         case ir.Length(variable=variable):
@@ -135,7 +137,7 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
         case ir.Navigation():
             return _navigation_text(expression), _PRIMARY
         case ir.Classifier(variable=variable, final=final):
-            return f"{'FINAL ' if final else ''}CLASSIFIER({variable or ''})", _PRIMARY
+            return f"{'FINAL ' if final else ''}CLASSIFIER({_variable_text(variable) if variable else ''})", _PRIMARY
         case ir.MatchNumber():
             return "MATCH_NUMBER()", _PRIMARY
         case ir.PythonCall(name=name, arguments=arguments):
@@ -166,8 +168,8 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
             return f"CASE{whens} ELSE {_text(default, 0)} END", _PRIMARY
         case ir.Cast(operand=operand, to=to, digits=digits):
             return f"CAST({_text(operand, 0)} AS {_type_text(to, digits)})", _PRIMARY
-        case ir.Function(name="concat", arguments=arguments):
-            return " || ".join(_text(argument, _SUM + 1) for argument in arguments), _SUM
+        case ir.Function(name="concat", arguments=(left, right)):
+            return f"{_text(left, _SUM)} || {_text(right, _SUM + 1)}", _SUM
         case ir.Function(name=name, arguments=arguments):
             return f"{name_text(name)}({', '.join(_text(argument, 0) for argument in arguments)})", _PRIMARY
         case ir.IfPresent(predicate=predicate):
@@ -194,7 +196,8 @@ def _type_text(type_: Type, digits: int) -> str:
 
 
 def _variable_text(variable: str) -> str:
-    return variable if variable.startswith("#") else name_text(variable)
+    """The variable as written; one without a name, and one that row patterns have put in quotes, as it is."""
+    return variable if variable.startswith(("#", '"')) else name_text(variable)
 
 
 def reference_text(variable: str, position: Position) -> str:

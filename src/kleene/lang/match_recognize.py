@@ -190,10 +190,10 @@ class _Builder(PatternBuilder):
         return _attribute(children[0], children[1], span_of(meta))
 
     def all_events(self, meta: Meta, _: Children) -> ir.Events:
-        return ir.Events(None, ir.Position.ALL, span=span_of(meta))
+        return ir.Events(None, ir.Position.EACH, span=span_of(meta))
 
     def variable_events(self, meta: Meta, children: Children) -> ir.Events:
-        return ir.Events(folded(children[0]), ir.Position.ALL, children[0].span, span=span_of(meta))
+        return ir.Events(folded(children[0]), ir.Position.EACH, children[0].span, span=span_of(meta))
 
     def call(self, meta: Meta, children: Children) -> ir.Expr:
         return self._call(None, children, span_of(meta))
