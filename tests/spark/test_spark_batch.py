@@ -183,12 +183,15 @@ def test_spark_connect_gives_the_same_result() -> None:
         by_type = {"Shelf": events.where("type = 'Shelf'"), "Exit": events.where("type = 'Exit'"),
                    "Register": events.where("false")}
         print(query.match(by_type, order_by="t").count())
+        events.createOrReplaceTempView("events")
+        clause = "MATCH_RECOGNIZE (ORDER BY t MEASURES max(A.t) AS m, median(A.t) AS mid PATTERN (A{2}) )"
+        print(kleene.sql(spark, f"WITH e AS (SELECT * FROM events) SELECT m, mid FROM e {clause}").collect())
         spark.stop()
         """
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines()[-2:] == ["[Row(id='x', t=1, t=5)]", "1"]
+    assert done.stdout.splitlines()[-3:] == ["[Row(id='x', t=1, t=5)]", "1", "[Row(m=5, mid=3.0)]"]
 
 
 def test_durations_and_zoned_timestamps_are_computed_in_tasks(spark) -> None:

@@ -90,6 +90,45 @@ def test_clause_in_an_in_subquery_and_in_a_comma_join(spark) -> None:
     assert rows(kleene.sql(spark, text)) == [(0, "x")]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # A VALUES table before the factor is a table of its own.
+        (
+            f"SELECT v.y, m.symbol FROM VALUES (10), (20) AS v(y), trades {FALLS} m WHERE m.n = 3",
+            [(10, "x"), (20, "x")],
+        ),
+        (f"SELECT m.symbol FROM range(1) r JOIN trades {FALLS} m ON m.n = 3 + r.id", [("x",)]),
+        (f"SELECT symbol FROM (range(1) r JOIN trades {FALLS} m ON m.n = 3)", [("x",)]),
+        (f"SELECT symbol FROM trades TABLESAMPLE (100 PERCENT) {FALLS} WHERE n = 3", [("x",)]),
+        (f"SELECT s FROM trades AS q(symbol, t, price) {FALLS} AS m(s, top, bottom, n) WHERE n = 3", [("x",)]),
+        (f"SELECT (SELECT max(n) FROM trades {FALLS}) AS m", [(3,)]),
+        (f"SELECT 1 FROM trades WHERE false UNION ALL SELECT n FROM trades {FALLS} WHERE n = 3", [(3,)]),
+        (f"WITH c AS (SELECT 1) SELECT * FROM (WITH c AS (TABLE trades) SELECT n FROM c {FALLS} WHERE n = 3)", [(3,)]),
+        (f"WITH c(symbol, t, price) AS (SELECT * FROM trades) SELECT n FROM c {FALLS} WHERE n = 3", [(3,)]),
+        (f"SELECT n /* a /* nested */ FROM x MATCH_RECOGNIZE ( */ FROM trades {FALLS} WHERE n = 3", [(3,)]),
+        (f"SELECT n, r'a\\b' AS s FROM trades {FALLS} WHERE n = 3", [(3, "a\\b")]),
+        (f"FROM trades {FALLS} SELECT n WHERE n = 3", [(3,)]),
+    ],
+)
+def test_clause_is_cut_out_of_any_query(text: str, expected: list[tuple], spark) -> None:
+    assert rows(kleene.sql(spark, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT * FROM trades WHERE t > 0 {C}", "behind WHERE, not behind a table"),
+        ("SELECT * FROM trades ORDER BY t LIMIT 1 {C}", "behind ORDER, not behind a table"),
+        ("SELECT * FROM trades a JOIN trades b ON a.t = b.t {C}", "behind ON, not behind a table"),
+        ("CREATE TEMP VIEW v AS SELECT * FROM trades {C}", "a view cannot hold MATCH_RECOGNIZE"),
+    ],
+)
+def test_clause_behind_something_else_is_refused(text: str, words: str, spark) -> None:
+    with pytest.raises(kleene.QuerySyntaxError, match=words):
+        kleene.sql(spark, text.replace("{C}", FALLS))
+
+
 def test_query_without_a_clause_is_spark_sql(spark) -> None:
     assert rows(kleene.sql(spark, "SELECT count(*) FROM trades")) == [(8,)]
 

@@ -109,6 +109,8 @@ class Prepared:
         if self._aggregates:
             laterals = ", ".join(f"LATERAL ({query}) {quoted(name)}" for name, query in self._aggregates)
             columns = ", ".join(f"{quoted(name)}.value AS {quoted(name)}" for name, _ in self._aggregates)
+            # Spark puts the frame in where the text says {found}; other braces are the user's.
+            laterals = laterals.replace("{", "{{").replace("}", "}}")
             text = f"SELECT found.*, {columns} FROM {{found}} AS found, {laterals}"
             found = found.sparkSession.sql(text, found=found)
         columns_wanted, done = [], set[str]()
