@@ -91,6 +91,31 @@ class TestMatch:
         assert Path("found.parquet").stat().st_size == 0
         assert match("--input", "events.parquet", "--output", "found.parquet", "--overwrite").exit_code == 0
 
+    @pytest.mark.parametrize("target", ["events.parquet", "many/found.parquet"])
+    def test_output_that_is_an_input_is_refused(self, target: str) -> None:
+        Path("many").mkdir()
+        pq.write_table(EVENTS, "many/1.parquet")
+        source = "events.parquet" if target == "events.parquet" else "many"
+        result = match("--input", source, "--output", target, "--overwrite")
+        assert result.exit_code == 4
+        assert "is an input" in result.stderr
+        assert pq.read_table(source).num_rows == 4
+
+    def test_file_replaces_the_folder_of_an_earlier_run_when_told(self) -> None:
+        Path("found.csv").mkdir()
+        assert match("--input", "events.parquet", "--output", "found.csv", "--overwrite").exit_code == 0
+        assert Path("found.csv").is_file()
+
+    def test_event_type_that_no_event_has_is_noted_when_nothing_is_found(self) -> None:
+        Path("query.sase").write_text("EVENT SEQ(Shelff a, Exit b)")
+        result = match("--input", "events.parquet")
+        assert result.exit_code == 0
+        assert "no event is of type 'Shelff'; types in the input: Exit, Shelf. Did you mean 'Shelf'?" in result.stderr
+
+    def test_sql_is_told_where_to_go(self) -> None:
+        Path("query.sase").write_text("SELECT * FROM events")
+        assert "kleene.sql" in match("--input", "events.parquet").stderr
+
     def test_exit_code_tells_that_nothing_was_found_when_asked(self) -> None:
         Path("query.sase").write_text("EVENT Nothing n")
         assert match("--input", "events.parquet").exit_code == 0
@@ -142,6 +167,13 @@ class TestMatch:
         assert done.exit_code == 0, done.stderr
         assert "1 match" in done.stdout
         assert pq.read_table("found.parquet").num_rows == 1
+        Path("events.jsonl").write_text('{"type": "Shelf", "ts": "2024-01-01T10:00:00", "id": 1}\n')
+        Path("one.sase").write_text("EVENT Shelf a WITHIN 1 hour")
+        assert "1 match" in kleene("match", "one.sase", "-i", "events.jsonl", "-b", "ts").stdout
+        Path("damaged.parquet").write_bytes(b"PAR1 this is not Parquet")
+        damaged = kleene("match", "query.sase", "-i", "damaged.parquet", "-b", "t")
+        assert damaged.exit_code in (4, 5)
+        assert len(damaged.stderr.strip().splitlines()) < 5
         Path("query.sase").write_text("EVENT SEQ(Shelf a, Exit b) WHERE a.t + 9223372036854775807 > b.t")
         failed = kleene(*command, "--overwrite")
         assert failed.exit_code == 5
@@ -163,6 +195,11 @@ class TestCheck:
         result = kleene("check", "query.sase", "--schema", "type string, t timestamp, id string", "--order-by", "t")
         assert result.exit_code == 3
         assert "WITHIN 10 seconds" in result.stderr
+
+    def test_unknown_order_column(self) -> None:
+        result = kleene("check", "query.sase", "--schema", "events.parquet", "--order-by", "tt")
+        assert result.exit_code == 4
+        assert "Did you mean 't'?" in result.stderr
 
     def test_unknown_type_in_the_schema(self) -> None:
         result = kleene("check", "query.sase", "--schema", "t timestmap")

@@ -30,7 +30,7 @@ ARROWS = {
     "schema_text": {"engine", "files", "schema", "errors"},
     "show": set(),
     "datasets": set(),
-    "cli": {"api", "program", "files", "schema_text", "show", "spark", "errors"},
+    "cli": {"api", "program", "files", "schema_text", "show", "spark", "ir", "errors"},
 }
 # A third-party package, and the rooms that are its home.
 HOMES = {

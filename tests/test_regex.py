@@ -84,3 +84,49 @@ def test_function_that_fails_is_named_with_what_it_was_called_with() -> None:
 def test_unused_predicate_is_a_warning() -> None:
     with pytest.warns(kleene.KleeneWarning, match="predicate 'b' is not used"):
         kleene.regex(pattern="a", order_by="t", predicates={"a": "x > 1", "b": "x > 2"}, output={"n": "Count()"})
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [("z", "gave 'z', and a condition is True or False"), (1, "gave 1, and a condition"), ([], "gave \\[\\]")],
+)
+def test_condition_that_a_function_gives_is_true_or_false(result: object, words: str) -> None:
+    query = kleene.regex(
+        pattern=". odd",
+        order_by="t",
+        predicates={"odd": "f(t) AND t > 0"},
+        output={"n": "Count()"},
+        functions={"f": lambda t: result},
+    )
+    with pytest.raises(kleene.ExecutionError, match=words):
+        query.match(TWEETS)
+
+
+def test_scalars_of_numpy_are_values() -> None:
+    numpy = pytest.importorskip("numpy")
+    query = kleene.regex(
+        pattern=". odd",
+        order_by="t",
+        predicates={"odd": "f(t) AND g(t) > 3"},
+        output={"n": "Count()"},
+        functions={"f": lambda t: numpy.bool_(True), "g": lambda t: numpy.int64(5)},
+    )
+    assert query.match(TWEETS).num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"predicates": None}, "predicates is a dict by name"),
+        ({"output": ["Count()"]}, "output is a dict by name"),
+        ({"predicates": {"a": lambda t: True}}, "functions={…}"),
+        ({"predicates": {".": "t > 1"}}, "have names"),
+        ({"functions": {"f": 5}}, "does not fit"),
+        ({"output": {"n": "f(t)"}, "functions": {"f": abs}}, "in predicates only"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_refused(change: dict, words: str) -> None:
+    arguments = {"pattern": "a", "order_by": "t", "predicates": {"a": "t > 1"}, "output": {"n": "Count()"}} | change
+    with pytest.raises(kleene.KleeneError) as caught:
+        kleene.regex(**arguments)
+    assert words in str(caught.value)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
-from kleene.engine.inputs import OrderKey, attributes_of, make_order_key, read_events, read_rows
+from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import run
 from kleene.errors import SchemaError, UnsupportedError
@@ -68,7 +68,7 @@ class Query:
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit}
         if is_row_pattern(self.definition):
-            refuse_order(order_by, tie_break, format)
+            refuse_order(order_by, tie_break, format, match_order)
             if is_spark(events):
                 return spark_batch().match_rows(self.definition, events, options)
             return match_rows(self.definition, events, options)
@@ -92,7 +92,10 @@ class Query:
         With events (which are not matched) attributes and types are checked too. `dot` gives the automaton in the
         language of Graphviz instead.
         """
-        if is_row_pattern(self.definition):
+        if events is not None and is_spark(events):
+            order = make_order_key(order_by, tie_break)
+            plan = spark_batch().plan_of(self.definition, events, order, type_column)
+        elif is_row_pattern(self.definition):
             schema = None if events is None else Schema(attributes_of(read_rows(events).schema))
             plan = make_plan(analyze_row_pattern(self.definition, schema))
         elif events is None:
@@ -122,7 +125,11 @@ def match_rows(definition: QueryDefinition, events: Any, options: Mapping[str, A
     return run(plan, sorted_rows(query, with_computed_keys(query, table)))
 
 
-def refuse_order(order_by: object, tie_break: object, format: str) -> None:
+def refuse_order(order_by: object, tie_break: object, format: str, match_order: bool) -> None:
+    if match_order:
+        raise SchemaError(
+            "match_order is for SASE queries", hint="Give out what to order by: a measure, or ALL ROWS PER MATCH."
+        )
     if order_by is not None or tie_break is not None:
         raise SchemaError(
             "this query says its own order, and order_by or tie_break was given too", hint="Leave them out of match."
@@ -147,7 +154,7 @@ def match_recognize(clause: str) -> Query:
     return Query(definition)
 
 
-def sql(spark: Any, text: str) -> Any:
+def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None) -> Any:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
 
     Everything outside of the clauses is left to Spark: its dialect, its functions, its errors.
@@ -160,8 +167,10 @@ def sql(spark: Any, text: str) -> Any:
                 PATTERN (A B+) DEFINE B AS B.price < PREV(B.price)
             )
             WHERE top - bottom > 10''')
+
+    args: values of Spark's parameters (`:name` or `?`) outside of the clauses, as in `spark.sql`.
     """
-    return spark_module("sql").sql(spark, text)
+    return spark_module("sql").sql(spark, text, args)
 
 
 def regex(
@@ -215,6 +224,8 @@ def sase(text: str, parameters: Mapping[str, str | int] | None = None) -> Query:
 
 def check(query: Query, schema: Schema, order_by: Sequence[str]) -> tuple[str, ...]:
     """The warnings about the query for an input of the schema; an error if it does not fit."""
+    if order_by:
+        check_order_columns(make_order_key(list(order_by), None), list(schema), "the schema")
     return analyze(query.definition, schema, tuple(order_by)).warnings
 
 

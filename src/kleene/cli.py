@@ -26,8 +26,12 @@ from kleene.errors import (
     QuerySyntaxError,
     SchemaError,
     UnsupportedError,
+    did_you_mean,
+    listed,
+    printable,
 )
 from kleene.files import EventFiles, find_files, output_kind, read_arrow, write_arrow
+from kleene.ir.pattern import variables_in
 from kleene.program import Program, program
 from kleene.schema_text import parse_schema
 from kleene.show import match_table
@@ -69,7 +73,11 @@ def match_command(
     format: Annotated[str, typer.Option(help="all, or non_overlapping.")] = "all",
     output_path: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write the matches: a name ending in .parquet, .csv or .json."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write: a name ending in .parquet, .csv or .json (a folder; a file with --in-process).",
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")] = False,
     limit: Annotated[int, typer.Option(help="How many matches to show.", min=0)] = 10,
@@ -85,7 +93,7 @@ def match_command(
     with _errors():
         queries = _read_program(query)
         files = _read_inputs(inputs)
-        paths = _output_paths(queries, output_path, overwrite)
+        paths = _output_paths(queries, output_path, overwrite, files)
         options = {
             "order_by": order_by,
             "tie_break": tie_break,
@@ -122,7 +130,8 @@ def check(
         output.print(
             Text("✓ ", style="bold green")
             + Text("the query is" if count == 1 else f"{count} queries are")
-            + Text(" well formed" + ("" if schema is None else " and fit the schema"))
+            + Text(" well formed")
+            + Text("" if schema is None else f" and {'fits' if count == 1 else 'fit'} the schema")
         )
 
 
@@ -187,14 +196,20 @@ def _read_inputs(inputs: list[str]) -> EventFiles | dict[str, EventFiles]:
     return found
 
 
-def _output_paths(queries: Program, path: Path | None, overwrite: bool) -> dict[str, Path]:
+def _output_paths(
+    queries: Program, path: Path | None, overwrite: bool, files: EventFiles | dict[str, EventFiles]
+) -> dict[str, Path]:
     """Where each query's matches go: of several queries, each to a name of its own."""
     if path is None:
         return {}
     output_kind(path)
     names = queries.names
     paths = {name: path if len(names) == 1 else path.with_name(f"{path.stem}.{name}{path.suffix}") for name in names}
+    inputs = [part.path.resolve() for part in (files.values() if isinstance(files, dict) else [files])]
     for target in paths.values():
+        place = target.resolve()
+        if any(place == item or item in place.parents or place in item.parents for item in inputs):
+            raise SchemaError(f"the output '{target}' is an input, or lies in one", hint="Choose another name.")
         if target.exists() and not overwrite:
             raise SchemaError(f"the output '{target}' exists", hint="Choose another name, or add --overwrite.")
     return paths
@@ -213,6 +228,8 @@ def _match_in_process(
             write_arrow(table, paths[name])
         _show(name, queries, table.column_names, table.slice(0, limit).to_pylist(), table.num_rows, paths)
         total += table.num_rows
+    if not total and not isinstance(events, dict) and options["type_column"] in events.column_names:
+        _note_missing_types(queries, set(events.column(options["type_column"]).unique().to_pylist()))
     return total
 
 
@@ -230,33 +247,69 @@ def _match_on_spark(
         ) from None
     with _progress() as report:
         session = embedded.embedded_session()
-        events = (
-            {name: read_spark(session, part) for name, part in files.items()}
-            if isinstance(files, dict)
-            else read_spark(session, files)
-        )
         shown: list[tuple[str, list[str], list[dict[str, Any]], int]] = []
+        types: set[str | None] | None = None
         try:
             with SparkProgress(session, report):
-                for name, frame in queries.match(events, **options).items():
+                events = (
+                    {name: read_spark(session, part) for name, part in files.items()}
+                    if isinstance(files, dict)
+                    else read_spark(session, files)
+                )
+                for name, frame in _spark_results(queries, events, options).items():
                     frame = frame.persist()
+                    in_order = frame.orderBy("match_order") if "match_order" in frame.columns else frame
+                    rows = in_order.limit(limit).drop("match_order").toArrow().to_pylist()
+                    frame = frame.drop("match_order")
                     if name in paths:
                         write_spark(frame, paths[name], overwrite)
-                    rows = frame.limit(limit).toArrow().to_pylist()
                     shown.append((name, frame.columns, rows, frame.count()))
+                if not any(count for *_, count in shown) and not isinstance(events, dict):
+                    types = _types_in(events, options["type_column"])
         except Exception as error:
             raise embedded.kleene_error(error) or _spark_failure(error) from None
         finally:
             session.stop()
     for name, columns, rows, count in shown:
         _show(name, queries, columns, rows, count, paths)
+    if types is not None:
+        _note_missing_types(queries, types)
     return sum(count for *_, count in shown)
+
+
+def _spark_results(queries: Program, events: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """The results by name; that of a single query with what restores its order."""
+    query = queries.queries[0]
+    if len(queries.queries) == 1 and query.definition.from_stream is None:
+        return {queries.names[0]: query.match(events, **options, match_order=True)}
+    return queries.match(events, **options)
+
+
+def _types_in(events: Any, type_column: str) -> set[str | None] | None:
+    if type_column not in events.columns:
+        return None
+    return {row[0] for row in events.select(f"`{type_column}`").distinct().limit(1_000).collect()}
+
+
+def _note_missing_types(queries: Program, types: set[str | None]) -> None:
+    """When nothing was found, an event type that no event has is the likely reason."""
+    known = sorted(name for name in types if name is not None)
+    for query in queries.queries:
+        if query.definition.from_stream in queries.names:
+            continue
+        for variable in variables_in(query.definition.pattern):
+            for name in variable.types:
+                if name not in types:
+                    hint = f"types in the input: {listed(known)}.{did_you_mean(name, known)}"
+                    notes.print(Text(f"note: no event is of type '{printable(name)}'; {hint}", style="yellow"))
 
 
 def _spark_failure(error: Exception) -> KleeneError:
     if isinstance(error, KleeneError):
         return error
     first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    if "FAILED_READ_FILE" in first or "CANNOT_READ" in first:
+        return SchemaError(f"the input cannot be read: {first}")
     return ExecutionError(f"Spark could not finish: {first}")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -86,7 +88,7 @@ def read_arrow(found: EventFiles) -> pa.Table:
             return pyarrow.dataset.dataset([str(file) for file in found.files], format="parquet").to_table()
         read = pyarrow.csv.read_csv if found.kind is FileKind.CSV else pyarrow.json.read_json
         return pa.concat_tables([read(file) for file in found.files], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
         raise SchemaError(
             f"'{found.path}' cannot be read as {found.kind.value}: {str(error).splitlines()[0]}"
         ) from None
@@ -95,13 +97,31 @@ def read_arrow(found: EventFiles) -> pa.Table:
 def write_arrow(table: pa.Table, path: Path) -> None:
     kind = output_kind(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():  # what Spark wrote under the name before
+        shutil.rmtree(path)
     if kind is FileKind.PARQUET:
         pyarrow.parquet.write_table(table, path)
     elif kind is FileKind.CSV:
         pyarrow.csv.write_csv(_flat(table), path)
     else:
-        lines = (json.dumps(row, default=str, ensure_ascii=False) + "\n" for row in table.to_pylist())
+        lines = (json_text(row) + "\n" for row in table.to_pylist())
         path.write_text("".join(lines), encoding="utf-8")
+
+
+def json_text(value: Any) -> str:
+    """The value as JSON, which has no NaN and no infinity: they are null there."""
+    return json.dumps(_finite(value), default=str, ensure_ascii=False)
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _finite(item) for name, item in value.items()}
+        case list():
+            return [_finite(item) for item in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value
 
 
 def _flat(table: pa.Table) -> pa.Table:
@@ -109,6 +129,6 @@ def _flat(table: pa.Table) -> pa.Table:
     for number, column in enumerate(table.schema):
         if pa.types.is_nested(column.type):
             values: list[Any] = table.column(number).to_pylist()
-            texts = [None if value is None else json.dumps(value, default=str, ensure_ascii=False) for value in values]
+            texts = [None if value is None else json_text(value) for value in values]
             table = table.set_column(number, column.name, pa.array(texts, pa.string()))
     return table

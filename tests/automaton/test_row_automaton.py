@@ -93,7 +93,7 @@ def test_ways_of_the_automaton_are_those_of_the_plain_engine_in_the_same_order(
     pattern: str, rows: list[set[str]]
 ) -> None:
     # All three variables stand in the pattern, the last ones where nothing can reach them.
-    query = kleene.match_recognize(f"ORDER BY t PATTERN ({pattern} | $ ^ A B C)")
+    query = kleene.match_recognize(f"ORDER BY t ALL ROWS PER MATCH PATTERN ({pattern} | $ ^ A B C)")
     automaton = compile_row_automaton(analyze_row_pattern(query.definition))
     for start, expected in enumerate(engine_ways(query, rows)):
         found = list(ways(automaton, start, len(rows), lambda path, name, start=start: name in rows[start + len(path)]))

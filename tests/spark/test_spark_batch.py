@@ -204,3 +204,10 @@ def test_durations_and_zoned_timestamps_are_computed_in_tasks(spark) -> None:
     )
     row = query.match(table, order_by="ts").collect()[0]
     assert row["took"] == dt.timedelta(minutes=4, seconds=59)
+
+
+def test_nested_columns_break_ties_too(spark) -> None:
+    one, other = (spark.sql(f"SELECT 1 AS t, array({n}) AS xs, map('k', {n}) AS m") for n in (2, 1))
+    query = kleene.sase("PATTERN SEQ(E p, E q) RETURN p.xs AS first, q.xs AS second")
+    for frame in (one.union(other), other.union(one)):
+        assert [tuple(row) for row in query.match(frame, order_by="t").collect()] == [([1], [2])]

@@ -254,3 +254,64 @@ def test_all_rows_per_match_keeps_every_column(spark) -> None:
     found = kleene.sql(spark, text)
     assert found.columns == ["symbol", "t", "c", "price"]
     assert len(rows(found)) == 7
+
+
+HOSTILE_KEYS = ["1 / x", "f > 1", "CAST(f AS integer)", "CAST(f AS float)", "CAST(f * 1e10 AS string)", "x % 2 = 0"]
+
+
+@pytest.mark.parametrize("key", HOSTILE_KEYS)
+def test_key_that_is_an_expression_means_the_same_on_spark_and_in_process(key: str, spark) -> None:
+    # NaN is no number to convert, which is an error in both.
+    condition = "f IS NOT NULL" if "CAST" not in key else "NOT isnan(f)"
+    values = "VALUES (1, 1, 2.5D), (2, 2, CAST('NaN' AS DOUBLE)), (3, 0, 0.5D), (4, 0, 5e9D) AS v(t, x, f)"
+    frame = spark.sql(f"SELECT * FROM {values} WHERE {condition}")
+    query = kleene.match_recognize(f"PARTITION BY {key} ORDER BY t MEASURES array_agg(t) AS ts PATTERN (A+)")
+    found, expected = query.match(frame).toArrow(), query.match(frame.toArrow())
+    assert found.column_names == expected.column_names
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, expected.to_pylist()))
+
+
+def test_comparison_with_nan_is_unknown_inside_a_function_of_spark(spark) -> None:
+    frame = spark.sql("SELECT * FROM VALUES (1, 2.5D), (2, CAST('NaN' AS DOUBLE)) AS v(t, f)")
+    query = kleene.match_recognize("ORDER BY t MEASURES A.t AS t PATTERN (A) DEFINE A AS if(A.f > 1, 1, 0) = 1")
+    assert rows(query.match(frame)) == [(1,)]
+
+
+def test_nan_is_the_largest_number_in_both_directions(spark) -> None:
+    frame = spark.sql("SELECT * FROM VALUES (1, 2.5D), (2, CAST('NaN' AS DOUBLE)), (3, NULL) AS v(t, f)")
+    query = kleene.match_recognize("ORDER BY f DESC NULLS LAST MEASURES array_agg(t) AS ts PATTERN (A+)")
+    assert query.match(frame).collect()[0]["ts"] == query.match(frame.toArrow()).to_pylist()[0]["ts"] == [2, 1, 3]
+
+
+def test_aggregate_of_spark_over_constants_counts_rows_and_keeps_its_place(spark) -> None:
+    frame = spark.sql("SELECT id AS t FROM range(3)")
+    query = kleene.match_recognize("ORDER BY t MEASURES count_if(true) AS n, COUNT(*) AS k PATTERN (A+)")
+    found = query.match(frame)
+    assert found.columns == ["n", "k"]
+    assert rows(found) == [(3, 3)]
+
+
+def test_measure_that_spark_finishes_may_not_take_the_name_of_a_column(spark) -> None:
+    frame = spark.sql("SELECT id AS t, id AS x FROM range(3)")
+    query = kleene.match_recognize("ORDER BY t MEASURES stddev(A.x) AS x ALL ROWS PER MATCH PATTERN (A+)")
+    with pytest.raises(kleene.AnalysisError, match="the measure 'x' has the name of a column of the input"):
+        query.match(frame)
+
+
+def test_parameters_of_spark(spark) -> None:
+    text = f"SELECT symbol FROM (SELECT * FROM trades WHERE symbol = :s) {FALLS} WHERE n = :n"
+    assert rows(kleene.sql(spark, text, {"s": "x", "n": 3})) == [("x",)]
+
+
+def test_explain_looks_at_the_schema_of_a_frame_only(spark) -> None:
+    frame = spark.sql("SELECT id AS t, raise_error('this ran') AS x FROM range(3)").selectExpr(
+        "t", "CAST(x AS INT) AS x"
+    )
+    clause = kleene.match_recognize("ORDER BY t MEASURES median(A.x) AS m PATTERN (A+)")
+    assert "automaton" in clause.explain(frame)
+    assert "automaton" in kleene.sase("EVENT A a WHERE x > 1").explain(frame, order_by="t")
+
+
+def test_result_without_columns_is_refused(spark) -> None:
+    with pytest.raises(kleene.AnalysisError, match="would have no columns"):
+        kleene.sql(spark, "SELECT count(*) FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A))")

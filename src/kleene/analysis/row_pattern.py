@@ -7,7 +7,7 @@ rules of ISO SQL:2016 that make a clause illegal have been checked.
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -70,20 +70,30 @@ class AnalyzedRowPattern:
 
 
 def analyze_row_pattern(
-    definition: QueryDefinition, schema: Schema | None = None, hidden: Iterable[str] = ()
+    definition: QueryDefinition,
+    schema: Schema | None = None,
+    hidden: Iterable[str] = (),
+    key_names: Mapping[ir.Expr, str] | None = None,
 ) -> AnalyzedRowPattern:
-    """What the clause means for rows of the schema; without one, all that does not depend on it is checked."""
+    """What the clause means for rows of the schema; without one, all that does not depend on it is checked.
+
+    `hidden` are columns of the schema that were added for the query's sake; `key_names` is what keys are called that do
+    not look any more as the user wrote them.
+    """
     analysis = _Analysis(definition, schema)
+    names = dict(key_names or {})
     analysis.check_names()
     analysis.check_options()
-    keys = [analysis.key(expression) for expression in definition.partition_by]
-    sort_keys = [analysis.key(sort_key.expression) for sort_key in definition.order_by]
-    computed = {_key_name(key): key for key in (*keys, *sort_keys) if not isinstance(key, ir.Attribute)}
+    keys = {analysis.key_name(item, names): analysis.key(item) for item in definition.partition_by}
+    sort_keys = {
+        analysis.key_name(item.expression, names): analysis.key(item.expression) for item in definition.order_by
+    }
+    computed = {name: key for name, key in (keys | sort_keys).items() if not isinstance(key, ir.Attribute)}
     order_by = tuple(
-        SortColumn(_key_name(key), sort_key.descending, sort_key.nulls_first)
-        for key, sort_key in zip(sort_keys, definition.order_by, strict=True)
+        SortColumn(analysis.key_name(item.expression, names), item.descending, item.nulls_first)
+        for item in definition.order_by
     )
-    time_type = type_of(sort_keys[0])
+    time_type = type_of(sort_keys[order_by[0].name])
     analysis.check_window(time_type)
     conditions = tuple(
         (item.variable, analysis.said_in(item.source).condition(item.condition)) for item in definition.definitions
@@ -92,8 +102,8 @@ def analyze_row_pattern(
         replace(measure, expression=analysis.said_in(measure.source).measure(measure.expression))
         for measure in definition.measures or ()
     )
-    partition_by = tuple(_key_name(key) for key in keys)
-    analysis.check_output(partition_by)
+    partition_by = tuple(keys)
+    analysis.check_output(partition_by, set(computed) - set(hidden))
     return AnalyzedRowPattern(
         definition,
         schema,
@@ -108,8 +118,9 @@ def analyze_row_pattern(
     )
 
 
-def _key_name(key: ir.Expr) -> str:
-    return key.name if isinstance(key, ir.Attribute) else expression_text(key)
+def check_measure_names(definition: QueryDefinition, schema: Schema, partition_by: tuple[str, ...]) -> None:
+    """That the measures, as the user calls them, can stand beside the other columns of the output."""
+    _Analysis(definition, schema).check_output(partition_by, set())
 
 
 class _Analysis:
@@ -135,6 +146,13 @@ class _Analysis:
         return condition(self.resolved(expression, in_define=True), self.scope)
 
     def measure(self, expression: ir.Expr) -> ir.Expr:
+        for node in ir.walk(expression):
+            if isinstance(node, ir.PythonCall):
+                raise self.fail(
+                    f"the function '{printable(node.name)}' can be called in predicates only: its type is not known",
+                    node.span,
+                    "Give out its arguments, and call it on the result.",
+                )
         return typed(self.resolved(expression), self.scope)
 
     # --- names and options ---------------------------------------------------------------------------------------
@@ -244,13 +262,27 @@ class _Analysis:
                 f"Write WITHIN {window.size} seconds (or minutes, hours, days), or WITHIN {window.size} ROWS.",
             )
 
-    def check_output(self, partition_by: tuple[str, ...]) -> None:
+    def check_output(self, partition_by: tuple[str, ...], computed: set[str]) -> None:
         """No two columns of the output have one name, in any case of letters, since Spark sees no difference."""
+        definition = self.definition
+        has_columns = definition.partition_by or definition.measures
+        if self.schema is not None and definition.rows_per_match is RowsPerMatch.ONE and not has_columns:
+            raise self.fail(
+                "the result would have no columns: ONE ROW PER MATCH gives the partition columns and the measures",
+                definition.pattern.span,
+                "Add MEASURES, for example MEASURES count(*) AS n, or ask for ALL ROWS PER MATCH.",
+            )
+        columns = {name.lower() for name in self.schema or ()}
+        for name in computed:
+            if name.lower() in columns:
+                raise self.fail(
+                    f"the key '{printable(name)}' has the name of a column of the input", NO_SPAN, "Rename the column."
+                )
         taken: dict[str, str] = {}
         if self.definition.selection is not Selection.FIRST_COMPLETED:
             taken |= {name.lower(): "a partition column" for name in partition_by}
-        if self.definition.rows_per_match is not RowsPerMatch.ONE and self.schema is not None:
-            taken |= {name.lower(): "a column of the input" for name in self.schema}
+        if self.definition.rows_per_match is not RowsPerMatch.ONE:
+            taken |= dict.fromkeys(columns, "a column of the input")
         for measure in self.definition.measures or ():
             if measure.name.lower() in taken:
                 raise self.fail(
@@ -262,6 +294,12 @@ class _Analysis:
 
     # --- expressions ---------------------------------------------------------------------------------------------
 
+    def key_name(self, expression: ir.Expr, names: Mapping[ir.Expr, str]) -> str:
+        """What a key is called: its column, or its own text."""
+        if isinstance(expression, ir.Attribute):
+            return self._column(expression)
+        return names.get(expression) or expression_text(expression)
+
     def key(self, expression: ir.Expr) -> ir.Expr:
         """An expression of PARTITION BY or ORDER BY: of the row alone."""
         for node in ir.walk(expression):
@@ -271,7 +309,7 @@ class _Analysis:
                 raise self.fail(
                     f"a key has no variables, and '{printable(node.variable)}' is taken for one",
                     node.variable_span,
-                    f"Write: {printable(node.name)}",
+                    f"Write: {printable(node.name)}. An alias of the table is not known inside of the clause.",
                 )
         key = typed(self._with_columns(expression), self.scope)
         if isinstance(key.type, OpaqueType):
@@ -313,6 +351,12 @@ class _Analysis:
                 f"'{printable(name)}' may be any of {listed(alike)}",
                 attribute.name_span,
                 f'Write it in quotes: "{alike[0]}"',
+            )
+        if attribute.variable is None and name.upper() in self._variables | self._subsets:
+            raise self.fail(
+                f"'{printable(name)}' is a variable, not a value",
+                attribute.name_span,
+                f"Name a column of it: {printable(name)}.x; or count its rows: count({printable(name)}.*)",
             )
         message, hint = (
             f"the input has no column '{printable(name)}'",

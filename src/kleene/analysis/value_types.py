@@ -126,7 +126,7 @@ def condition(expression: ir.Expr, scope: Scope) -> ir.Expr:
     """The expression, typed, which must be boolean."""
     inner = typed(expression, scope)
     _need(inner, scope, "a condition", inner.type == BOOLEAN, "a boolean", "Compare it with something: … > 0")
-    return inner
+    return replace(inner, type=BOOLEAN) if isinstance(inner, ir.PythonCall) else inner
 
 
 def type_of(expression: ir.Expr) -> Type:
@@ -358,7 +358,7 @@ def _typed_temporal(expression: ir.Arithmetic, left: ir.Expr, right: ir.Expr) ->
 def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
     argument = typed(expression.argument, scope)
     function, found = expression.function, type_of(argument)
-    if function not in ("first", "last", "collect", "array_agg", "count"):
+    if expression.distinct or function not in ("first", "last", "collect", "array_agg", "count"):
         _need(argument, scope, function, True, "")
     result = found
     match function:

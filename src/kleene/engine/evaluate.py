@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from kleene.engine.events import PlainValue
-from kleene.errors import ExecutionError, printable
+from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.ir.text import expression_text
@@ -321,14 +321,29 @@ def average_of(aggregate: ir.Aggregate, total: Any, count: int) -> float:
 
 def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
     """What the user's function says of the values, in the types a Python programmer expects."""
-    shown = [python_value(value, item.type) for value, item in zip(arguments, call.arguments, strict=True)]
+    given: list[Any] = []
     try:
-        return call.function(*shown)
+        given = [python_value(value, item.type) for value, item in zip(arguments, call.arguments, strict=True)]
+        result = call.function(*given)
     except Exception as error:
         raise ExecutionError(
             f"the function '{printable(call.name)}' failed: {type(error).__name__}: {printable(str(error), 200)}",
-            hint="It was called with " + printable(", ".join(map(repr, shown)), 200),
+            hint="It was called with " + shown(tuple(given)),
         ) from error
+    if hasattr(result, "item"):  # a scalar of NumPy
+        result = result.item()
+    wanted = (bool,) if call.type == BOOLEAN else (bool, int, float, str)
+    if result is not None and not isinstance(result, wanted):
+        raise ExecutionError(
+            f"the function '{printable(call.name)}' gave {shown(result)}, and "
+            + (
+                "a condition is True or False"
+                if call.type == BOOLEAN
+                else "only numbers, strings and booleans are used"
+            ),
+            hint="It was called with " + shown(tuple(given)),
+        )
+    return result
 
 
 def python_value(value: Any, type_: Type | None) -> Any:
@@ -408,8 +423,11 @@ def _parsed(text: str, target: Type | None) -> Any:
     text = text.strip()
     match target:
         case TimestampType():
-            return (datetime.fromisoformat(text).replace(tzinfo=None) - _EPOCH) // _MICROSECOND
-        case DecimalType(scale=scale):
+            moment = datetime.fromisoformat(text)
+            if moment.tzinfo is not None:
+                raise ValueError("the text has a zone, and the timestamp has none")
+            return (moment - _EPOCH) // _MICROSECOND
+        case DecimalType(scale=scale) if text.isascii() and "_" not in text:
             return _rounded(Decimal(text), scale, unscaled=True)
         case _ if target == DATE:
             return (date.fromisoformat(text) - _EPOCH.date()).days

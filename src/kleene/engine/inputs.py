@@ -147,6 +147,8 @@ def _as_table(events: object, what: str) -> pa.Table:
         return pa.Table.from_batches([events])
     if isinstance(events, pa.RecordBatchReader) or hasattr(events, "__arrow_c_stream__"):
         try:
+            if type(events).__module__.startswith("pandas.") and hasattr(events, "columns"):
+                return pa.Table.from_pandas(events, preserve_index=False)  # an index is not a column
             reader = events if isinstance(events, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(events)
             return reader.read_all()
         except Exception as error:  # the stream is somebody else's code, and may raise anything
@@ -154,6 +156,10 @@ def _as_table(events: object, what: str) -> pa.Table:
                 f"{what}, a {type(events).__name__}, cannot be read: {type(error).__name__}: {_first_line(error)}",
                 hint="Convert it to a pyarrow.Table first.",
             ) from None
+    if hasattr(events, "collect") and type(events).__module__.startswith("polars"):
+        raise SchemaError(
+            f"{what} is a polars {type(events).__name__}, which has no rows yet", hint="Call .collect() on it."
+        )
     raise SchemaError(
         f"{what} is {shown(events)}, which cannot be read as events",
         hint="Events are a pyarrow.Table, anything with the Arrow C stream protocol (a pandas or polars DataFrame, a "

@@ -14,6 +14,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.evaluate import average_of, evaluate, in_range, sum_of
 from kleene.engine.events import PlainValue
 from kleene.engine.row_output import OutputRow
+from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.pattern import Alternation, Pattern, Repeat, Variable
 from kleene.ir.pattern import Sequence as PatternSequence
@@ -32,7 +33,7 @@ def regex_rows(query: AnalyzedRowPattern, columns: Columns, positions: Sequence[
         partial = []
         for match in tried:
             here = _Bindings(columns, row, match.aggregates)
-            left = {rest for name, rest in match.moves() if _holds(conditions.get(name), here)}
+            left = {rest for name, rest in match.moves() if _holds(name, conditions.get(name), here)}
             if left:
                 match.aggregates.add(here)
                 partial.append(_PartialMatch(left, match.aggregates))
@@ -44,8 +45,14 @@ def regex_rows(query: AnalyzedRowPattern, columns: Columns, positions: Sequence[
             partial = []
 
 
-def _holds(condition: ir.Expr | None, bindings: _Bindings) -> bool:
-    return condition is None or evaluate(condition, bindings) is True
+def _holds(name: str, condition: ir.Expr | None, bindings: _Bindings) -> bool:
+    try:
+        return condition is None or evaluate(condition, bindings) is True
+    except (TypeError, AttributeError) as error:  # only what a Python function gave can be of a wrong type
+        raise ExecutionError(
+            f"the predicate '{printable(name)}' cannot compute with what a function gave: {printable(str(error), 200)}",
+            hint="Let the function give the type that the predicate needs.",
+        ) from None
 
 
 def _aggregates_of(expressions: Sequence[ir.Expr]) -> list[ir.Aggregate]:

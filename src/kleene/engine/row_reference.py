@@ -284,10 +284,18 @@ class RowBindings:
             return len(rows)
         values = [evaluate(aggregate.argument, replace(self, row=row)) for row in rows]
         if aggregate.distinct:
-            values = list(dict.fromkeys(values))
+            first_of_each: dict[Any, Any] = {}
+            for value in values:
+                first_of_each.setdefault(distinct_key(value), value)
+            values = list(first_of_each.values())
         if aggregate.function == "array_agg":
             return values or None
         return aggregated(aggregate, values)
+
+
+def distinct_key(value: Any) -> Any:
+    """What makes values the same when they are grouped: NaN is the same as NaN there."""
+    return "NaN" if isinstance(value, float) and value != value else value
 
 
 def _variable_of(argument: ir.Expr) -> str | None:

@@ -12,10 +12,11 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
 from kleene.engine.evaluate import evaluate
 from kleene.engine.events import PlainValue, check_order_key, plain_values
+from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_output import OutputRow, output_rows
-from kleene.engine.row_reference import PartitionMatcher, RowBindings
+from kleene.engine.row_reference import PartitionMatcher, RowBindings, distinct_key
 from kleene.engine.sorting import sortable
 from kleene.ir import expr as ir
 from kleene.ir.options import Selection
@@ -45,10 +46,16 @@ def sorted_rows(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
         key = sortable(table.column(column.name), column.name)
         direction = "descending" if column.descending else "ascending"
         table = table.take(pc.sort_indices(pa.table({"key": key}), [("key", direction)]))
+        if column.descending and pa.types.is_floating(key.type):
+            table = _first(table, pc.fill_null(pc.is_nan(table.column(column.name).cast(pa.float64())), False))
         if column.nulls_first:
-            is_null = pc.is_null(table.column(column.name))
-            table = pa.concat_tables([table.filter(is_null), table.filter(pc.invert(is_null))])
+            table = _first(table, pc.is_null(table.column(column.name)))
     return table
+
+
+def _first(table: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:
+    """The wanted rows before the others; Arrow sorts NaN and NULL last, Spark takes NaN for the largest number."""
+    return pa.concat_tables([table.filter(wanted), table.filter(pc.invert(wanted))])
 
 
 def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> list[OutputRow]:
@@ -70,15 +77,15 @@ def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> lis
 
 def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:
     """The positions of each partition's rows. In SQL, NULLs form a partition, and so do NaNs."""
-    keys = [_grouping_values(table.column(name)) for name in query.partition_by]
+    keys = [_grouping_values(table.column(name), name) for name in query.partition_by]
     groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for position in range(table.num_rows):
         groups[tuple(key[position] for key in keys)].append(position)
     return list(groups.values())
 
 
-def _grouping_values(column: pa.ChunkedArray) -> list[Any]:
-    return ["NaN" if value != value else value for value in column.to_pylist()]
+def _grouping_values(column: pa.ChunkedArray, name: str) -> list[Any]:
+    return [distinct_key(value) for value in plain_values(column, attribute_type(column.type), name)]
 
 
 def _plain_columns(

@@ -6,7 +6,7 @@ import re
 
 from lark import Token, UnexpectedCharacters, UnexpectedToken
 
-from kleene.errors import QuerySyntaxError, listed, printable
+from kleene.errors import QuerySyntaxError, did_you_mean, listed, printable
 from kleene.source import SourceText, Span
 
 _CLOSING = {"(": ")", "[": "]", "{": "}", "{-": "-}"}
@@ -39,6 +39,15 @@ _WORDS = {
     "RBRACE": "}",
     "COMMA": ",",
     "DOT": ".",
+    "WILDCARD": ".",
+    "FIRST_WORD": "FIRST",
+    "LAST_WORD": "LAST",
+    "NEXT_WORD": "NEXT",
+    "QUANTIFIER": "a quantifier",
+    "EXCLUDE": "{-",
+    "END_EXCLUDE": "-}",
+    "ANCHOR": "^ or $",
+    "SEMANTICS": "RUNNING or FINAL",
     "DOTDOT": "[..i-1]",
     "SEMICOLON": ";",
     "PLUS": "+",
@@ -52,6 +61,11 @@ _WORDS = {
     "STRATEGY": "a strategy",
     "$END": "the end of the text",
 }
+_CLAUSES_IN_ORDER = (
+    *("PARTITION BY", "ORDER BY", "MEASURES", "ONE ROW or ALL ROWS PER MATCH", "ALL MATCHES", "AFTER MATCH SKIP"),
+    *("PATTERN", "SUBSET", "WITHIN", "MAXLENGTH", "DEFINE"),
+)
+_CLAUSES = {"PARTITION", "ORDER", "MEASURES", "ONE", "ALL", "AFTER", "PATTERN", "SUBSET", "WITHIN", "MAXLENGTH"}
 _VALUES = {"NAME", "QUOTED_NAME", "NUMBER", "STRING", "LPAR"}
 _OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "MODULO", "CONCAT", "COMPARISON"}
 _UNITS = "week, day, hour, minute, second, millisecond, microsecond"
@@ -119,7 +133,23 @@ def _shown(found: str) -> str:
 
 def _hint(found: str, before: str, expected: set[str]) -> str:
     if not before and "EVENT" in expected:
+        if found.upper() in ("SELECT", "WITH", "PARTITION", "ORDER", "MATCH_RECOGNIZE"):
+            return "This is SQL: a query of Spark goes to kleene.sql, a clause alone to kleene.match_recognize."
         return "A query begins with EVENT or PATTERN: EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours"
+    if found.upper() in ("SELECT", "WITH") and "PATTERN" in expected and not before:
+        return (
+            "kleene.match_recognize takes what stands inside MATCH_RECOGNIZE ( … ); a whole query goes to kleene.sql."
+        )
+    if found.upper() == "SELECT":
+        return "A subquery cannot stand here."
+    if (
+        found.upper() in _CLAUSES
+        and re.search(r"\b(PATTERN|DEFINE)\b", before, re.IGNORECASE)
+        and "EVENT" not in expected
+    ):
+        return f"{found.upper()} … stands earlier: {', '.join(_CLAUSES_IN_ORDER)}."
+    if meant := did_you_mean(found, [name for name in expected if len(name) > 2 and name.isalpha()]):
+        return meant.strip()
     if found == "{":
         return (
             "Braces follow WHERE or a strategy: strict_contiguity, partition_contiguity, skip_till_next_match or "

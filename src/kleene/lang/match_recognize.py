@@ -35,7 +35,9 @@ def parse(text: str) -> QueryDefinition:
     'B'
     """
     check_is_text(text)
-    around = re.fullmatch(r"(\s*MATCH_RECOGNIZE\s*\()(.*)\)\s*", text, re.IGNORECASE | re.DOTALL)
+    blank = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+    word = rf"({blank}(?:MATCH_RECOGNIZE{blank})?\()"
+    around = re.fullmatch(rf"{word}(.*)\){blank};?{blank}", text, re.IGNORECASE | re.DOTALL)
     inner = re.sub(r"[^\n]", " ", around[1]) + around[2] if around else text
     return parse_within(SourceText(text), inner)
 

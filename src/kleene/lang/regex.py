@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -47,6 +48,9 @@ def parse(
     'rise'
     """
     check_is_text(pattern)
+    _check_named(predicates, "predicates", str, "{'rise': 'price > Last(price)'}")
+    _check_named(output, "output", str, "{'count': 'Count()'}")
+    _check_named(functions, "functions", Callable, "{'same_tags': same_tags}")
     parsed: Pattern = build(
         _PatternBuilder(SourceText(pattern)), ("expressions", "regex_expression", "row_pattern"), "row_pattern"
     )
@@ -76,6 +80,18 @@ def parse(
         ),
         source=source,
     )
+
+
+def _check_named(given: object, argument: str, kind: Any, example: str) -> None:
+    """A dict from names to texts, or to functions."""
+    if not isinstance(given, Mapping):
+        raise AnalysisError(f"{argument} is a dict by name, and {shown(given)} was given", hint=f"Write: {example}")
+    for name, value in given.items():
+        if not isinstance(name, str) or (argument != "output" and not re.fullmatch(r"[^\W\d]\w*", name)):
+            raise AnalysisError(f"{argument} have names, and {shown(name)} is none", hint=f"Write: {example}")
+        if not isinstance(value, kind):
+            hint = f"Write: {example}" + ("; Python functions go into functions={…}" if callable(value) else "")
+            raise AnalysisError(f"{argument}: '{printable(name)}' is {shown(value)}, which does not fit", hint=hint)
 
 
 def _names(given: str | Sequence[str], argument: str) -> tuple[str, ...]:

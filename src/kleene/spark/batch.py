@@ -7,7 +7,6 @@ works. Nothing runs until the result is used.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.analyze import analyze
-from kleene.analysis.row_pattern import SortColumn, analyze_row_pattern
+from kleene.analysis.row_pattern import (
+    AnalyzedRowPattern,
+    SortColumn,
+    analyze_row_pattern,
+    check_measure_names,
+    is_row_pattern,
+)
+from kleene.analysis.value_types import type_of
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
     OrderKey,
@@ -29,18 +35,19 @@ from kleene.engine.inputs import (
     schema_of_inputs,
     unified_schema,
 )
+from kleene.engine.output import arrow_type
 from kleene.engine.run import result_schema
 from kleene.errors import SchemaError, listed
 from kleene.ir.query import QueryDefinition
-from kleene.plan.plan import ByKey, make_plan
+from kleene.plan.plan import ByKey, Plan, make_plan
 from kleene.schema import Schema
-from kleene.spark.foreign import prepare_foreign
+from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.match_order import MATCH_ORDER, match_order_type
-from kleene.spark.names import quoted_column
-from kleene.spark.schema import arrow_schema, spark_schema, spark_type
-from kleene.spark.worker import NO_ORDER_KEY, Matcher
+from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.schema import arrow_schema, has_map, spark_schema, spark_type
+from kleene.spark.worker import NO_ORDER_KEY, KeyAdder, Matcher
 
-__all__ = ["MATCH_ORDER", "match", "match_rows"]
+__all__ = ["MATCH_ORDER", "match", "match_rows", "plan_of"]
 
 SHOWN_MATCH_ORDER = "match_order"
 
@@ -70,10 +77,11 @@ def match(
     key = plan.split.columns if isinstance(plan.split, ByKey) else ()
     sort_columns = _sort_columns(source.columns, order)
     result = result_schema(plan, source.columns, with_times)
+    carried = None
     if match_order:
+        carried = tuple(name for name in sort_columns if not has_map(source.columns.field(name).type))
         name = MATCH_ORDER if with_times else SHOWN_MATCH_ORDER
-        result = result.append(pa.field(name, match_order_type(source.columns, sort_columns)))
-    carried = sort_columns if match_order else None
+        result = result.append(pa.field(name, match_order_type(source.columns, carried)))
     matcher = Matcher(plan, source.columns, key, order.order_by, carried, result, with_times)
     frame = _keyed(source.frame, source.columns, key, order.order_by, drop_missing_keys=True)
     frame = frame.sortWithinPartitions(
@@ -84,27 +92,61 @@ def match(
 
 def match_rows(definition: QueryDefinition, events: DataFrame, options: Mapping[str, Any]) -> DataFrame:
     """The matches of a row pattern, or of the regular-expression operator, lazily."""
-    if isinstance(events, Mapping):
-        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the DataFrame itself.")
-    _check_names(events, "the input")
-    prepared = prepare_foreign(definition, events)
-    columns = arrow_schema(prepared.frame.schema, _zone(events))
-    query = analyze_row_pattern(prepared.definition, Schema(attributes_of(columns)), prepared.hidden)
-    plan = make_plan(query, **options)
+    prepared, columns, plan = prepare_rows(definition, events, options)
+    query = plan.query
+    assert isinstance(query, AnalyzedRowPattern)
+    frame = prepared.frame
+    if query.computed:
+        # Keys are computed by Kleene, so that they mean on Spark what they mean in process.
+        wider = pa.schema([*columns, *(pa.field(name, arrow_type(type_of(key))) for name, key in query.computed)])
+        plain = frame.select(*(quoted_column(name) for name in columns.names)).toDF(*plain_names(columns.names))
+        with_keys = plain.mapInArrow(KeyAdder(query, columns), spark_schema(_renamed(wider)))
+        frame, columns = with_keys.toDF(*wider.names), wider
     strict = tuple(column.name for column in query.order_by if column.nulls_first is None)
-    result = result_schema(plan, columns)
-    frame = _keyed(prepared.frame, columns, query.partition_by, strict, drop_missing_keys=False)
+    frame = _keyed(frame, columns, query.partition_by, strict, drop_missing_keys=False)
     ties = [SortColumn(name, False, False) for name in _sort_columns(columns, OrderKey(()))]
     frame = frame.sortWithinPartitions(*_sorting(columns, query.partition_by, [*query.order_by, *ties]))
+    result = result_schema(plan, columns)
     matcher = Matcher(plan, columns, query.partition_by, strict, None, result, False)
     found = _with_plain_names(frame, columns.names).mapInArrow(matcher, spark_schema(result))
     return prepared.finished(found)
 
 
+def prepare_rows(
+    definition: QueryDefinition, events: DataFrame, options: Mapping[str, Any]
+) -> tuple[Prepared, pa.Schema, Plan]:
+    """What Spark computes beforehand, the columns there are then, and the plan."""
+    if isinstance(events, Mapping):
+        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the DataFrame itself.")
+    _check_names(events, "the input")
+    prepared = prepare_foreign(definition, events)
+    columns = arrow_schema(prepared.frame.schema, _zone(events))
+    schema = Schema(attributes_of(columns))
+    query = analyze_row_pattern(prepared.definition, schema, prepared.hidden, prepared.key_names)
+    check_measure_names(
+        definition, Schema(attributes_of(arrow_schema(events.schema, _zone(events)))), query.partition_by
+    )
+    return prepared, columns, make_plan(query, **options)
+
+
+def plan_of(
+    definition: QueryDefinition, events: DataFrame | Mapping[str, DataFrame], order: OrderKey, type_column: str | None
+) -> Plan:
+    """The plan for the events, of which only the schema is looked at."""
+    if is_row_pattern(definition):
+        assert not isinstance(events, Mapping)
+        return prepare_rows(definition, events, {})[2]
+    return make_plan(analyze(definition, _read(events, order, type_column).schema, order.order_by))
+
+
 def _with_plain_names(frame: DataFrame, names: list[str]) -> DataFrame:
-    """The columns in that order; mapInArrow cannot name a column with dots or backquotes, and takes them by place."""
-    plain = [name if re.fullmatch(r"\w+", name) else f"column_{number}" for number, name in enumerate(names)]
-    return frame.select(*(quoted_column(name) for name in [*names, NO_ORDER_KEY])).toDF(*plain, NO_ORDER_KEY)
+    """The columns in that order, and the flag of those without an order key."""
+    columns = frame.select(*(quoted_column(name) for name in [*names, NO_ORDER_KEY]))
+    return columns.toDF(*plain_names(names), NO_ORDER_KEY)
+
+
+def _renamed(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_name(name) for field, name in zip(schema, plain_names(schema.names), strict=True)])
 
 
 def _read(events: DataFrame | Mapping[str, DataFrame], order: OrderKey, type_column: str | None) -> SparkInput:
@@ -169,8 +211,7 @@ def _zone(frame: DataFrame) -> str:
 
 def _sort_columns(columns: pa.Schema, order: OrderKey) -> tuple[str, ...]:
     """The order key, the tie-break, and then every other column, since Spark's input has no order of its own."""
-    others = [column.name for column in columns if not pa.types.is_nested(column.type)]
-    return tuple(dict.fromkeys([*order.columns, *others]))
+    return tuple(dict.fromkeys([*order.columns, *columns.names]))
 
 
 def _keyed(
@@ -219,5 +260,7 @@ def _is_missing(name: str, type_: pa.DataType) -> Column:
 
 
 def _normal(name: str, type_: pa.DataType) -> Column:
-    """The column for comparing: -0.0 and 0.0 are one value, and adding zero makes them one."""
-    return quoted_column(name) + F.lit(0.0) if pa.types.is_floating(type_) else quoted_column(name)
+    """The column for comparing: -0.0 and 0.0 are one value, and adding zero makes them one; maps have no order."""
+    if pa.types.is_floating(type_):
+        return quoted_column(name) + F.lit(0.0)
+    return F.to_json(quoted_column(name)) if has_map(type_) else quoted_column(name)

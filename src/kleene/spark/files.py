@@ -20,7 +20,7 @@ def read_spark(session: SparkSession, found: EventFiles) -> DataFrame:
             return session.read.parquet(*paths)
         case FileKind.CSV:
             return session.read.csv(paths, header=True, inferSchema=True)
-    return session.read.json(paths)
+    return session.read.option("inferTimestamp", "true").json(paths)
 
 
 def write_spark(frame: DataFrame, path: Path, overwrite: bool) -> None:

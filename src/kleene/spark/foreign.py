@@ -1,8 +1,8 @@
 """What Spark computes for a row pattern before and after matching.
 
-Before: keys that are expressions, and functions that Kleene does not know, where they are about one row: each becomes
-a hidden column. After: measures in which such a function, or an aggregate that only Spark has, stands over values of
-the match: the values become hidden measures, and Spark computes the measure from them.
+Before: functions that Kleene does not know, where they are about one row: each becomes a hidden column. After: measures
+in which such a function, or an aggregate that only Spark has, stands over values of the match: the values become hidden
+measures, and Spark computes the measure from them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.value_types import FUNCTIONS
+from kleene.errors import AnalysisError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text, literal_text
-from kleene.schema import DURATION, STRING
+from kleene.schema import DURATION, FLOAT, INTEGER, STRING, DecimalType, Type
+from kleene.source import SourceText
 from kleene.spark.names import quoted, quoted_column
 
 _HIDDEN = "__kleene_"
@@ -27,11 +30,13 @@ _HIDDEN = "__kleene_"
 # fmt: off
 SPARK_AGGREGATES = frozenset(
     {
-        "any_value", "approx_count_distinct", "approx_percentile", "bit_and", "bit_or", "bit_xor",
+        "any", "any_value", "approx_count_distinct", "approx_percentile", "bit_and", "bit_or", "bit_xor",
         "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count_if", "covar_pop", "covar_samp",
-        "every", "first_value", "kurtosis", "last_value", "listagg", "max_by", "mean", "median", "min_by",
-        "mode", "percentile", "percentile_approx", "regr_slope", "skewness", "std", "stddev", "stddev_pop",
-        "stddev_samp", "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
+        "every", "first_value", "histogram_numeric", "kurtosis", "last_value", "listagg", "max_by", "mean",
+        "median", "min_by", "mode", "percentile", "percentile_approx", "percentile_cont", "percentile_disc",
+        "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx",
+        "regr_sxy", "regr_syy", "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp",
+        "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
     }
 )
 # fmt: on
@@ -64,17 +69,22 @@ class Prepared:
     definition: QueryDefinition
     frame: DataFrame
     hidden: list[str] = field(default_factory=list)
+    key_names: dict[ir.Expr, str] = field(default_factory=dict)
     _measures: dict[str, _Afterwards] = field(default_factory=dict)
     _aggregates: list[tuple[str, str]] = field(default_factory=list)
 
     # --- before matching -----------------------------------------------------------------------------------------
 
     def key(self, expression: ir.Expr) -> ir.Expr:
-        """A key that is an expression becomes a column that is called what it says."""
-        if isinstance(expression, ir.Attribute) or _mentions_a_match(expression):
-            return expression  # a column, or something that analysis will refuse
+        """A key, still called what the user wrote, with unknown functions replaced by columns."""
+        if isinstance(expression, ir.Attribute):
+            return expression
         name = expression_text(expression)
-        return self._column(name, expression, None)
+        if _is_foreign(expression) and not _mentions_a_match(expression) and not _has_aggregate(expression):
+            return self._column(name, expression, None)
+        changed = self.of_rows(expression)
+        self.key_names[changed] = name
+        return changed
 
     def of_rows(self, expression: ir.Expr) -> ir.Expr:
         """The expression with unknown functions of one row replaced by columns."""
@@ -86,7 +96,15 @@ class Prepared:
 
     def _column(self, name: str, expression: ir.Expr, variable: str | None) -> ir.Attribute:
         if name not in self.hidden:
-            self.frame = self.frame.withColumn(name, F.expr(_spark_text(expression, _without_variable)))
+            text = _spark_text(expression, _without_variable)
+            try:
+                self.frame = self.frame.withColumn(name, F.expr(text))
+            except PySparkException as error:
+                # Spark speaks of our text; the user's own is what the error must point at.
+                raise AnalysisError(
+                    f"Spark cannot compute this: {printable(str(error).splitlines()[0], 300)}",
+                    self.definition.source.locate(expression.span),
+                ) from None
             self.hidden.append(name)
         return ir.Attribute(variable, name, span=expression.span, name_span=expression.span)
 
@@ -96,7 +114,7 @@ class Prepared:
         """The measures that Kleene computes for this one: itself, or the values that Spark makes it from."""
         if not any(_is_foreign(node) for node in ir.walk(measure.expression)):
             return [measure]
-        afterwards = _Afterwards(measure, len(self._measures), self._aggregates)
+        afterwards = _Afterwards(measure, len(self._measures), self._aggregates, self.definition.source)
         afterwards.text = afterwards.of(measure.expression)
         self._measures |= {part.name: afterwards for part in afterwards.parts}
         return afterwards.parts
@@ -131,6 +149,7 @@ class _Afterwards:
     measure: Measure
     number: int
     aggregates: list[tuple[str, str]]
+    source: SourceText
     parts: list[Measure] = field(default_factory=list)
     text: str = ""
 
@@ -153,6 +172,9 @@ class _Afterwards:
         """The aggregate of the values of all rows, which are handed over as arrays."""
         arrays: list[str] = []
         arguments: list[str] = []
+        if all(isinstance(argument, ir.Literal) for argument in call.arguments):
+            arrays.append(f"found.{quoted(self._part(ir.Aggregate('array_agg', ir.Classifier(None))))}")  # for its rows
+        self._check_one_variable(call)
         for argument in call.arguments:
             if isinstance(argument, ir.Literal):
                 arguments.append(_literal(argument))
@@ -166,6 +188,14 @@ class _Afterwards:
         query = f"SELECT {quoted(call.name)}({', '.join(arguments)}) AS value FROM {source}"
         self.aggregates.append((name, query))
         return quoted(name)
+
+    def _check_one_variable(self, call: ir.Function) -> None:
+        variables = {node.variable for node in ir.walk(call) if isinstance(node, ir.Attribute)}
+        if len(variables) > 1:
+            names = " and ".join(sorted(name or "the universal variable" for name in variables))
+            raise AnalysisError(
+                f"{call.name} is about one variable, and {names} are mentioned", self.source.locate(call.span)
+            )
 
 
 def _is_foreign(node: ir.Expr) -> bool:
@@ -191,7 +221,18 @@ def _spark_text(expression: ir.Expr, leaf: Callable[[ir.Expr], str | None]) -> s
 
 
 def _with_texts(expression: ir.Expr, text_of: Callable[[ir.Expr], str]) -> str:
-    """The expression's own text around the texts of its parts."""
+    """The expression in Spark's words around the texts of its parts, with our meaning where Spark's is another."""
+    match expression:
+        case ir.Comparison(operator=operator, left=left, right=right):
+            one, other = text_of(left), text_of(right)
+            unknown = " OR ".join(map(_is_nan, (one, other)))
+            return f"CASE WHEN {unknown} THEN NULL ELSE ({one}) {operator} ({other}) END"
+        case ir.Arithmetic(operator="/", left=left, right=right):
+            return f"try_divide(CAST({text_of(left)} AS DOUBLE), CAST({text_of(right)} AS DOUBLE))"
+        case ir.Arithmetic(operator="%", left=left, right=right):
+            return f"try_mod({text_of(left)}, {text_of(right)})"
+        case ir.Cast(operand=operand, to=to, digits=digits):
+            return f"CAST({text_of(operand)} AS {_spark_type(to, digits)})"
     texts: dict[str, str] = {}
 
     def stand_in(child: ir.Expr) -> ir.Expr:
@@ -203,6 +244,16 @@ def _with_texts(expression: ir.Expr, text_of: Callable[[ir.Expr], str]) -> str:
     for name, part in texts.items():
         text = text.replace(name, part)
     return text
+
+
+def _is_nan(text: str) -> str:
+    return f"(typeof({text}) IN ('double', 'float') AND isnan(try_cast({text} AS DOUBLE)))"
+
+
+def _spark_type(type_: Type, digits: int) -> str:
+    if isinstance(type_, DecimalType):
+        return f"DECIMAL({digits}, {type_.scale})"
+    return {INTEGER: "BIGINT", FLOAT: "DOUBLE"}.get(type_, type_.name.upper())
 
 
 def _literal(literal: ir.Literal) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
@@ -12,3 +14,8 @@ def quoted(name: str) -> str:
 
 def quoted_column(name: str) -> Column:
     return F.col(quoted(name))
+
+
+def plain_names(names: list[str]) -> list[str]:
+    """MapInArrow cannot name a column with dots or backquotes; the tasks take columns by their place."""
+    return [name if re.fullmatch(r"\w+", name) else f"column_{number}" for number, name in enumerate(names)]

@@ -67,6 +67,13 @@ def _arrow_type(type_: st.DataType, zone: str, column: str) -> pa.DataType:
     )
 
 
+def has_map(type_: pa.DataType) -> bool:
+    """Whether values of the type hold a map, which Spark cannot compare."""
+    if pa.types.is_map(type_):
+        return True
+    return pa.types.is_nested(type_) and any(has_map(type_.field(n).type) for n in range(type_.num_fields))
+
+
 def spark_schema(schema: pa.Schema) -> st.StructType:
     return st.StructType([_spark_field(field) for field in schema])
 

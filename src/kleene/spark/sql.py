@@ -81,7 +81,7 @@ def _end_of_comment(text: str, position: int) -> int:
     return len(text)
 
 
-def sql(spark: SparkSession, text: str) -> DataFrame:
+def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE."""
     check_is_text(text)
     original, frames = SourceText(text), dict[str, DataFrame]()
@@ -90,9 +90,9 @@ def sql(spark: SparkSession, text: str) -> DataFrame:
         tokens = tokens_of(text)
         place = _first_clause(tokens)
         if place is None:
-            return _spark_sql(spark, text, frames)
+            return _spark_sql(spark, text, frames, args)
         _refuse_view(tokens, original)
-        text = _replaced(spark, original, text, tokens, place, frames)
+        text = _replaced(spark, original, text, tokens, place, frames, args)
 
 
 def _first_clause(tokens: list[Token]) -> int | None:
@@ -114,7 +114,13 @@ def _refuse_view(tokens: list[Token], original: SourceText) -> None:
 
 
 def _replaced(
-    spark: SparkSession, original: SourceText, text: str, tokens: list[Token], place: int, frames: dict[str, DataFrame]
+    spark: SparkSession,
+    original: SourceText,
+    text: str,
+    tokens: list[Token],
+    place: int,
+    frames: dict[str, DataFrame],
+    args: dict[str, Any] | list[Any] | None,
 ) -> str:
     """The text with the clause and its table factor replaced by a stand-in for the matches."""
     word, opening = tokens[place], tokens[place + 1]
@@ -133,7 +139,7 @@ def _replaced(
     for definitions in reversed(list(_common_tables(text, tokens, factor_start))):
         query = f"{definitions} SELECT * FROM ({query})"
     name = f"kleene_matches_{len(frames)}"
-    frames[name] = match_rows(definition, _spark_sql(spark, query, frames), {})
+    frames[name] = match_rows(definition, _spark_sql(spark, query, frames, args if ":" in query else None), {})
     stand_in = _stand_in(name)
     # Blanks keep what follows where the user wrote it, and line breaks keep its line.
     gone = re.sub(r"[^\n]", " ", text[factor_start:closing])
@@ -232,12 +238,14 @@ def _closing(tokens: list[Token], opening: int) -> int | None:
     )
 
 
-def _spark_sql(spark: SparkSession, text: str, frames: dict[str, DataFrame]) -> DataFrame:
+def _spark_sql(
+    spark: SparkSession, text: str, frames: dict[str, DataFrame], args: dict[str, Any] | list[Any] | None
+) -> DataFrame:
     """The text as Spark runs it, stand-ins replaced by the DataFrames they stand for."""
     used: dict[str, Any] = {name: frame for name, frame in frames.items() if _stand_in(name) in text}
     if not used:
-        return spark.sql(text)
+        return spark.sql(text, args)
     escaped = text.replace("{", "{{").replace("}", "}}")
     for name in used:
         escaped = escaped.replace(_stand_in(name), f"{{{name}}}")
-    return spark.sql(escaped, **used)
+    return spark.sql(escaped, args, **used)

@@ -9,13 +9,33 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import check_order_key, null_order_key
+from kleene.engine.rows import with_computed_keys
 from kleene.engine.run import run_in_batches
 from kleene.plan.plan import Plan
 from kleene.spark.match_order import match_order_column
+from kleene.spark.names import plain_names
 
 NO_ORDER_KEY = "__kleene_no_order_key"
 """A flag that Spark computes: the event has no place in the order. Such events come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAdder:
+    """A function from batches to batches that adds the keys that are expressions."""
+
+    query: AnalyzedRowPattern
+    columns: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            known = table.rename_columns(self.columns.names).cast(self.columns)
+            keys = with_computed_keys(self.query, known).select([name for name, _ in self.query.computed])
+            for name, column in zip(keys.column_names, keys.columns, strict=True):
+                table = table.append_column(name, column)
+            yield from table.rename_columns(plain_names(table.column_names)).to_batches()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +100,8 @@ class Matcher:
         return int(table.num_rows - pc.sum(reduce(pc.and_, same)).as_py())
 
     def _same_key(self, left: pa.Table, right: pa.Table) -> bool:
-        values = [(left.column(name)[0].as_py(), right.column(name)[0].as_py()) for name in self.key]
-        return all(one == other or (one != one and other != other) for one, other in values)
+        both = pa.concat_tables([left.select(self.key).slice(0, 1), right.select(self.key).slice(0, 1)])
+        return all(_equals_last(both.column(name))[0].as_py() for name in self.key)
 
     def _matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         for part in run_in_batches(self.plan, table, self.with_times):
@@ -97,6 +117,6 @@ def _equals_last(column: pa.ChunkedArray) -> pa.ChunkedArray:
     last = column[len(column) - 1]
     if not last.is_valid:
         return pc.is_null(column)
-    if last.as_py() != last.as_py():
+    if pa.types.is_floating(column.type) and pc.is_nan(last).as_py():
         return pc.fill_null(pc.is_nan(column), False)
     return pc.fill_null(pc.equal(column, last), False)
