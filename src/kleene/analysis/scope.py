@@ -108,8 +108,6 @@ def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
             )
         case ir.Aggregate():
             return _resolve_aggregate(expression, scope, clause)
-        case ir.Function():
-            return replace(expression, arguments=tuple(resolve(item, scope, clause) for item in expression.arguments))
     return ir.with_children(expression, lambda child: resolve(child, scope, clause))
 
 

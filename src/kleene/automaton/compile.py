@@ -39,10 +39,6 @@ def compile_automaton(query: AnalyzedQuery, steps: int = 6) -> Automaton:
     return automaton
 
 
-def state_names(query: AnalyzedQuery) -> list[str]:
-    return [state.name for state in _states(query)]
-
-
 def _states(query: AnalyzedQuery) -> list[State]:
     states: list[State] = []
     for number, component in enumerate(query.components):

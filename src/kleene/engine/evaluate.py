@@ -15,7 +15,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any, Protocol
 
-from kleene.engine.events import PlainValue
+from kleene.engine.events import MICROSECONDS_PER_DAY, PlainValue
 from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
@@ -41,7 +41,6 @@ _EPOCH = datetime(1970, 1, 1)
 _WIDE = Context(prec=1_000)
 """Room for every digit of a float."""
 _MICROSECOND = timedelta(microseconds=1)
-_MICROSECONDS_PER_DAY = 86_400_000_000
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda left, right: left == right,
     "!=": lambda left, right: left != right,
@@ -402,7 +401,7 @@ def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
             exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
             return _rounded(exact, scale, unscaled=True)
         case TimestampType():
-            return value * _MICROSECONDS_PER_DAY if source == DATE else value
+            return value * MICROSECONDS_PER_DAY if source == DATE else value
         case _ if target == FLOAT:
             return _as_float(value, source)
         case _ if target == INTEGER:
@@ -410,7 +409,7 @@ def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
         case _ if target == BOOLEAN:
             return value != 0
         case _ if target == DATE:
-            return value // _MICROSECONDS_PER_DAY
+            return value // MICROSECONDS_PER_DAY
     raise AssertionError(f"no conversion from {source} to {target}")
 
 

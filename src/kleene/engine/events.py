@@ -7,17 +7,19 @@ and durations as microseconds, dates as days, decimals as integers without their
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.errors import ExecutionError, SchemaError, printable
+from kleene.ir.options import Window
 from kleene.schema import DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, Schema, TimestampType, Type, a_type
 
 TYPE_OF_EVENT = "__kleene_type"
 """The column that tells the type of an event when the input came as several inputs by name."""
 
-_MICROSECONDS_PER_DAY = 86_400_000_000
+MICROSECONDS_PER_DAY = 86_400_000_000
 PlainValue = bool | int | float | str | None
 
 
@@ -41,10 +43,7 @@ class Events:
     def times(self) -> list[int | float]:
         """The time of each event: microseconds for timestamps and dates, else the number itself."""
         name = self.order_by[0]
-        values: list[int | float] = self.values(name)  # type: ignore[assignment]  # the order key is never NULL
-        if self.schema.type_of(name) == DATE:
-            return [days * _MICROSECONDS_PER_DAY for days in values]
-        return values
+        return times_of(self.values(name), self.schema.type_of(name))
 
     def types(self) -> list[str | None] | None:
         """The type of each event, or None where every event is of the one type that the pattern names."""
@@ -53,6 +52,20 @@ class Events:
             return None
         column: list[str | None] = self.table.column(name).to_pylist()
         return column
+
+
+def times_of(values: list[PlainValue], type_: Type) -> list[Any]:
+    """Times that can be subtracted: microseconds for timestamps and dates, else the numbers themselves."""
+    if type_ == DATE:
+        return [None if days is None else int(days) * MICROSECONDS_PER_DAY for days in values]
+    return values
+
+
+def window_size(window: Window, time_type: Type) -> Any:
+    """The window in the units of the times, which for a decimal order key have lost their point."""
+    if isinstance(time_type, DecimalType):
+        return window.size * 10**time_type.scale
+    return float(window.size) if time_type == FLOAT else window.size
 
 
 def plain_values(column: pa.ChunkedArray, type_: Type, name: str) -> list[PlainValue]:

@@ -15,12 +15,11 @@ from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
 from kleene.engine.evaluate import EventBindings, evaluate
-from kleene.engine.events import Events, PlainValue
+from kleene.engine.events import Events, PlainValue, window_size
 from kleene.engine.matches import Match, without_overlaps
 from kleene.errors import ExecutionError, printable
 from kleene.ir.expr import Expr
-from kleene.ir.options import Format, Strategy, Window, WindowUnit
-from kleene.schema import FLOAT, DecimalType
+from kleene.ir.options import Format, Strategy, WindowUnit
 
 Selected = tuple[tuple[int, ...], ...]
 """The events of a run: for each component bound so far, the numbers of its events in the partition."""
@@ -155,14 +154,7 @@ class _Judge:
             return True
         if window.unit is WindowUnit.EVENTS:
             return event - first < window.size
-        return bool(self.times[event] - self.times[first] < self._size(window))
-
-    def _size(self, window: Window) -> Any:
-        """The window in the units of the times, which for a decimal order key have lost their point."""
-        time_type = self.query.time_type
-        if isinstance(time_type, DecimalType):
-            return window.size * 10**time_type.scale
-        return float(window.size) if time_type == FLOAT else window.size
+        return bool(self.times[event] - self.times[first] < window_size(window, self.query.time_type))
 
     # --- predicates ----------------------------------------------------------------------------------------------
 
@@ -223,11 +215,11 @@ class _Judge:
         first, last = run[0][0], run[-1][-1]
         if negation.gap == 0:
             assert self.query.window is not None
-            opening = self.times[last] - self._size(self.query.window)
+            opening = self.times[last] - window_size(self.query.window, self.query.time_type)
             return bisect_right(self.times, opening, 0, first), first
         if negation.gap == len(run):
             assert self.query.window is not None
-            closing = self.times[first] + self._size(self.query.window)
+            closing = self.times[first] + window_size(self.query.window, self.query.time_type)
             return last + 1, bisect_left(self.times, closing, last + 1)
         return run[negation.gap - 1][-1] + 1, run[negation.gap][0]
 

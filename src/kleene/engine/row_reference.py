@@ -13,15 +13,12 @@ from typing import Any
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.evaluate import aggregated, evaluate
-from kleene.engine.events import PlainValue
+from kleene.engine.events import PlainValue, times_of, window_size
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Variable
 from kleene.ir.pattern import Sequence as PatternSequence
-from kleene.schema import DATE, FLOAT, DecimalType
-
-_MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +62,12 @@ class PartitionMatcher:
     """Finds the matches in one partition; rows are known by their numbers in it."""
 
     def __init__(
-        self, query: AnalyzedRowPattern, columns: Mapping[str, Sequence[PlainValue]], count: int, run_limit: int
+        self, query: AnalyzedRowPattern, columns: Mapping[str, list[PlainValue]], count: int, run_limit: int
     ) -> None:
         self._query, self._columns, self._count, self._run_limit = query, columns, count, run_limit
         self._conditions = dict(query.conditions)
         self._members = query.members
-        self._times = columns[query.order_by[0].name] if query.definition.window else ()
+        self._times = times_of(columns[query.order_by[0].name], query.time_type) if query.definition.window else []
 
     def matches(self) -> Iterator[RowMatch]:
         if self._query.definition.selection is Selection.ALL_MATCHES:
@@ -179,7 +176,8 @@ class PartitionMatcher:
         condition = self._conditions.get(tried.variable)
         if condition is None:
             return True
-        rows, variables = _unrolled(tried)
+        chain = _unrolled(tried)
+        rows, variables = [item.row for item in chain], [item.variable for item in chain]
         bindings = RowBindings(self._columns, self._count, self._members, rows, variables, number=number)
         return evaluate(condition, bindings) is True
 
@@ -192,35 +190,21 @@ class PartitionMatcher:
         first, last = self._times[start], self._times[row]
         if first is None or last is None:
             return False
-        size: Any = window.size
-        match self._query.time_type:
-            case DecimalType(scale=scale):
-                size = size * 10**scale
-            case time_type if time_type == FLOAT:
-                size = float(size)
-            case time_type if time_type == DATE:
-                size = size / _MICROSECONDS_PER_DAY
-        return bool(abs(last - first) < size)  # type: ignore[operator]  # the order key is a number here
+        return bool(abs(last - first) < window_size(window, self._query.time_type))
 
 
 def _match(start: int, number: int, bound: Bound | None) -> RowMatch:
-    excluded: list[bool] = []
-    node = bound
-    while node is not None:
-        excluded.append(node.is_excluded)
-        node = node.before
-    _, variables = _unrolled(bound)
-    return RowMatch(start, number, tuple(variables), tuple(reversed(excluded)))
+    chain = _unrolled(bound)
+    return RowMatch(start, number, tuple(item.variable for item in chain), tuple(item.is_excluded for item in chain))
 
 
-def _unrolled(bound: Bound | None) -> tuple[list[int], list[str]]:
-    rows: list[int] = []
-    variables: list[str] = []
+def _unrolled(bound: Bound | None) -> list[Bound]:
+    """The rows matched so far, the first one first."""
+    chain: list[Bound] = []
     while bound is not None:
-        rows.append(bound.row)
-        variables.append(bound.variable)
+        chain.append(bound)
         bound = bound.before
-    return rows[::-1], variables[::-1]
+    return chain[::-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from lark.visitors import v_args
 
 from kleene.errors import KleeneError, QuerySyntaxError, printable, shown
 from kleene.ir import expr as ir
+from kleene.ir.options import Window, WindowUnit
 from kleene.lang.complaints import complaint, find_unclosed
 from kleene.schema import (
     BOOLEAN,
@@ -281,6 +282,19 @@ class ExpressionBuilder(Transformer[Token, Any]):
         if not (token.isascii() and token.isdigit() and len(token) <= 20):
             raise self.fail("a whole number is needed here", span_of(token))
         return int(token)
+
+    def window(self, size: int | Decimal, unit: WindowUnit, span: Span) -> Window:
+        if not 0 < size <= LARGEST_INTEGER:
+            raise self.fail(
+                "a window is larger than nothing, and its size fits into 64 bits", span, "Write: WITHIN 12 hours"
+            )
+        return Window(size, unit, span)
+
+    def number_window(self, token: Token, span: Span) -> Window:
+        """A window in the units of the order key."""
+        value = self.exact_number(token)
+        whole = value.adjusted() < 19 and value == value.to_integral_value()
+        return self.window(int(value) if whole else value, WindowUnit.ORDER_KEY, span)
 
     def exact_number(self, token: Token) -> Decimal:
         """The number that the token writes, if a 64-bit float can hold it."""

@@ -16,7 +16,7 @@ from lark.visitors import v_args
 
 from kleene.errors import AnalysisError, QuerySyntaxError, printable
 from kleene.ir import expr as ir
-from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strategy, Window, WindowUnit
+from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
 from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
 from kleene.lang.expressions import Children, Name, build, check_is_text, span_of
@@ -157,18 +157,13 @@ class _Builder(PatternBuilder):
         return Subset(folded(name), tuple(map(folded, members)), name.span, tuple(member.span for member in members))
 
     def within_time(self, meta: Meta, children: Children) -> dict[str, Any]:
-        return {"window": self._window(children[1].value, WindowUnit.TIME, span_of(meta))}
+        return {"window": self.window(children[1].value, WindowUnit.TIME, span_of(meta))}
 
     def within_rows(self, meta: Meta, children: Children) -> dict[str, Any]:
-        return {"window": self._window(self.whole(children[1]), WindowUnit.EVENTS, span_of(meta))}
+        return {"window": self.window(self.whole(children[1]), WindowUnit.EVENTS, span_of(meta))}
 
     def within_number(self, meta: Meta, children: Children) -> dict[str, Any]:
-        return {"window": self._window(self.whole(children[1]), WindowUnit.ORDER_KEY, span_of(meta))}
-
-    def _window(self, size: int, unit: WindowUnit, span: Span) -> Window:
-        if size < 1:
-            raise self._illegal("a window is larger than nothing", span)
-        return Window(size, unit, span)
+        return {"window": self.number_window(children[1], span_of(meta))}
 
     def max_length(self, _: Meta, children: Children) -> dict[str, Any]:
         length = self.whole(children[1])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from lark import Token
 from lark.tree import Meta
@@ -30,7 +29,6 @@ from kleene.lang.expressions import (
     negative_literal,
     span_of,
 )
-from kleene.schema import LARGEST_INTEGER
 from kleene.source import SourceText, Span
 
 _GRAMMARS = ("expressions", "sase")
@@ -190,20 +188,13 @@ class _Builder(ExpressionBuilder):
         return {"window": children[1]}
 
     def window_time(self, meta: Meta, children: Children) -> Window:
-        return self._window(children[0].value, WindowUnit.TIME, span_of(meta))
+        return self.window(children[0].value, WindowUnit.TIME, span_of(meta))
 
     def window_events(self, meta: Meta, children: Children) -> Window:
-        return self._window(self.whole(children[0]), WindowUnit.EVENTS, span_of(meta))
+        return self.window(self.whole(children[0]), WindowUnit.EVENTS, span_of(meta))
 
     def window_number(self, meta: Meta, children: Children) -> Window:
-        value = self.exact_number(children[0])
-        whole = value.adjusted() < 19 and value == value.to_integral_value()
-        return self._window(int(value) if whole else value, WindowUnit.ORDER_KEY, span_of(meta))
-
-    def _window(self, size: int | Decimal, unit: WindowUnit, span: Span) -> Window:
-        if not 0 < size <= LARGEST_INTEGER:
-            raise self.fail("a window is larger than nothing and no longer than 64 bits can hold", span)
-        return Window(size, unit, span)
+        return self.number_window(children[0], span_of(meta))
 
     def window_parameter(self, meta: Meta, children: Children) -> Window:
         name = str(children[0])
