@@ -87,3 +87,21 @@ def test_public_names_are_sorted_and_exist() -> None:
 
     assert kleene.__all__ == sorted(kleene.__all__)
     assert all(hasattr(kleene, name) for name in kleene.__all__)
+
+
+def test_missing_spark_is_reported_with_its_install_line() -> None:
+    code = """
+import sys
+sys.modules["pyspark"] = None
+import kleene
+DataFrame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})
+try:
+    kleene.sase("EVENT A a").match(DataFrame(), order_by="t")
+except kleene.UnsupportedError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines() == [
+        "matching on Spark needs the package 'pyspark'",
+        "Install it: pip install 'pyspark[sql]>=4,<5'",
+    ]

@@ -253,5 +253,6 @@ def spark_module(name: str) -> ModuleType:
         return importlib.import_module(f"kleene.spark.{name}")
     except ModuleNotFoundError as error:
         raise UnsupportedError(
-            f"matching on Spark needs the package '{error.name}'", hint="Install it: pip install 'kleene[spark]'"
+            f"matching on Spark needs the package '{(error.name or '').split('.')[0]}'",
+            hint="Install it: pip install 'pyspark[sql]>=4,<5'",
         ) from None

@@ -243,7 +243,7 @@ def _match_on_spark(
     except ModuleNotFoundError as error:
         raise UnsupportedError(
             f"matching on Spark needs the package '{error.name}'",
-            hint="Install it with pip install 'kleene[spark]', or match in this process with --in-process.",
+            hint="Install it with pip install 'pyspark[sql]>=4,<5', or match in this process with --in-process.",
         ) from None
     with _progress() as report:
         session = embedded.embedded_session()
