@@ -130,3 +130,11 @@ def test_arguments_of_the_wrong_kind_are_refused(change: dict, words: str) -> No
     with pytest.raises(kleene.KleeneError) as caught:
         kleene.regex(**arguments)
     assert words in str(caught.value)
+
+
+def test_pattern_of_a_thousand_predicates_is_matched() -> None:
+    table = pa.table({"t": list(range(1_000))})
+    query = kleene.regex(
+        pattern=" ".join(["a"] * 1_000), order_by="t", predicates={"a": "t >= 0"}, output={"n": "Count()"}
+    )
+    assert query.match(table).to_pylist() == [{"n": 1_000}]

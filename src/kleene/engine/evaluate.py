@@ -30,6 +30,7 @@ from kleene.schema import (
     MOST_DECIMAL_DIGITS,
     SMALLEST_INTEGER,
     STRING,
+    ArrayType,
     DecimalType,
     TimestampType,
     Type,
@@ -326,7 +327,7 @@ def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
         result = call.function(*given)
     except Exception as error:
         raise ExecutionError(
-            f"the function '{printable(call.name)}' failed: {type(error).__name__}: {printable(str(error), 200)}",
+            f"the function '{printable(call.name)}' failed: {shown(error)}",
             hint="It was called with " + shown(tuple(given)),
         ) from error
     if hasattr(result, "item"):  # a scalar of NumPy
@@ -349,6 +350,8 @@ def python_value(value: Any, type_: Type | None) -> Any:
     if value is None:
         return None
     match type_:
+        case ArrayType(element=element):
+            return [python_value(item, element) for item in value]  # a copy, which the function may spoil
         case DecimalType(scale=scale):
             return Decimal(value).scaleb(-scale)
         case TimestampType():

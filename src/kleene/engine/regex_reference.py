@@ -23,21 +23,31 @@ Todo = tuple[Pattern, Any] | None  # what to match next, and what after that
 Columns = Mapping[str, Sequence[PlainValue]]
 
 
-def regex_rows(query: AnalyzedRowPattern, columns: Columns, positions: Sequence[int]) -> Iterator[OutputRow]:
+def regex_rows(
+    query: AnalyzedRowPattern, columns: Columns, positions: Sequence[int], run_limit: int
+) -> Iterator[OutputRow]:
     """A row for each match in one partition, at the event that completes it."""
     conditions = dict(query.conditions)
     aggregates = _aggregates_of([*conditions.values(), *(measure.expression for measure in query.measures)])
+    states = _States()
+    start = states.number_of((query.definition.pattern, None))
     partial: list[_PartialMatch] = []  # the oldest first
     for row in range(len(positions)):
-        tried = [*partial, _PartialMatch({(query.definition.pattern, None)}, _Aggregates(aggregates))]
+        tried = [*partial, _PartialMatch({start}, _Aggregates(aggregates))]
+        if len(tried) > run_limit:
+            raise ExecutionError(
+                f"there are more than {run_limit:,} partial matches at once",
+                hint="Let the pattern begin with a stricter predicate, or raise run_limit.",
+            )
         partial = []
         for match in tried:
             here = _Bindings(columns, row, match.aggregates)
-            left = {rest for name, rest in match.moves() if _holds(name, conditions.get(name), here)}
+            names = {name: _holds(name, conditions.get(name), here) for name in states.names_after(match.left)}
+            left = states.after(match.left, names)
             if left:
                 match.aggregates.add(here)
                 partial.append(_PartialMatch(left, match.aggregates))
-        complete = next((match for match in partial if match.is_complete()), None)
+        complete = next((match for match in partial if states.is_complete(match.left)), None)
         if complete is not None:
             here = _Bindings(columns, row, complete.aggregates)
             measures = tuple(evaluate(measure.expression, here) for measure in query.measures)
@@ -62,15 +72,42 @@ def _aggregates_of(expressions: Sequence[ir.Expr]) -> list[ir.Aggregate]:
 
 @dataclass(slots=True)
 class _PartialMatch:
-    left: set[Todo]
+    left: set[int]  # what of the pattern may be left, by number
     aggregates: _Aggregates
 
-    def moves(self) -> Iterator[tuple[str, Todo]]:
-        """The predicates that can come next, each with what is left after it."""
-        return ((item[0], item[1]) for todo in self.left for item in _next(todo) if item is not None)
 
-    def is_complete(self) -> bool:
-        return any(item is None for todo in self.left for item in _next(todo))
+class _States:
+    """What may be left of a pattern, each known by a number, so that it is looked into once only."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Todo, int] = {}
+        self._todos: list[Todo] = []
+        self._found: dict[int, tuple[list[tuple[str, int]], bool]] = {}
+
+    def number_of(self, todo: Todo) -> int:
+        if todo not in self._numbers:
+            self._numbers[todo] = len(self._todos)
+            self._todos.append(todo)
+        return self._numbers[todo]
+
+    def names_after(self, left: set[int]) -> set[str]:
+        """The predicates that can come next."""
+        return {name for number in left for name, _ in self._look(number)[0]}
+
+    def after(self, left: set[int], holds: Mapping[str, bool]) -> set[int]:
+        """What is left after an event for which these predicates hold."""
+        return {rest for number in left for name, rest in self._look(number)[0] if holds[name]}
+
+    def is_complete(self, left: set[int]) -> bool:
+        return any(self._look(number)[1] for number in left)
+
+    def _look(self, number: int) -> tuple[list[tuple[str, int]], bool]:
+        """The predicates that can come next, with what is left after each, and whether none needs to come."""
+        if number not in self._found:
+            found = list(_next(self._todos[number]))
+            moves = [(item[0], self.number_of(item[1])) for item in found if item is not None]
+            self._found[number] = (moves, None in found)
+        return self._found[number]
 
 
 def _next(todo: Todo) -> Iterator[tuple[str, Todo] | None]:

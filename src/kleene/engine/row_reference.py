@@ -122,11 +122,15 @@ class PartitionMatcher:
         """The ways to match from the row on, most preferred first."""
         pattern = self._query.definition.pattern
         untried: list[tuple[Todo, int, Bound | None, int]] = [((pattern, None), start, None, 0)]
+        # A match takes some steps for each of its rows; what goes far beyond that is going around in ways that fail.
+        steps_left = self._run_limit + 100 * self._count
         while untried:
-            if len(untried) > self._run_limit:
+            steps_left -= 1
+            if steps_left < 0:
                 raise ExecutionError(
-                    f"more than {self._run_limit:,} ways to match from one row are waiting to be tried",
-                    hint="Narrow the pattern, bound it with WITHIN or MAXLENGTH, or raise run_limit.",
+                    f"the pattern can be matched from one row in too many ways: {self._run_limit:,} steps did not end",
+                    hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
+                    "raise run_limit.",
                 )
             todo, row, bound, excluded = untried.pop()
             if todo is None:

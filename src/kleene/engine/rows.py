@@ -68,7 +68,7 @@ def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> lis
     for positions in _partitions(query, table):
         here = {name: [values[position] for position in positions] for name, values in columns.items()}
         if query.definition.selection is Selection.FIRST_COMPLETED:
-            found += regex_rows(query, here, positions)
+            found += regex_rows(query, here, positions, run_limit)
         else:
             matcher = PartitionMatcher(query, here, len(positions), run_limit)
             found += output_rows(query, matcher.matches(), here, positions)

@@ -49,6 +49,7 @@ _WORDS = {
     "ANCHOR": "^ or $",
     "SEMANTICS": "RUNNING or FINAL",
     "DOTDOT": "[..i-1]",
+    "VBAR": "|",
     "SEMICOLON": ";",
     "PLUS": "+",
     "MINUS": "-",
@@ -161,7 +162,8 @@ def _hint(found: str, before: str, expected: set[str]) -> str:
         return "Components are separated by commas: SEQ(Shelf a, Exit b)"
     if found in ("&", "|", "^"):
         return "Join predicates with AND or OR."
-    return "Expected " + listed(_expectations(expected)) + "."
+    expectations = _expectations(expected)
+    return f"Expected {listed(expectations)}." if expectations else "Nothing can follow here; leave it out."
 
 
 def _expectations(expected: set[str]) -> list[str]:

@@ -279,8 +279,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def whole(self, token: Token) -> int:
         """The whole number that the token writes out in digits."""
-        if not (token.isascii() and token.isdigit() and len(token) <= 20):
+        if not (token.isascii() and token.isdigit()):
             raise self.fail("a whole number is needed here", span_of(token))
+        if len(token) > 18:
+            raise self.fail("the number is too large", span_of(token))
         return int(token)
 
     def window(self, size: int | Decimal, unit: WindowUnit, span: Span) -> Window:

@@ -20,6 +20,10 @@ from kleene.lang.row_pattern import PatternBuilder
 from kleene.source import SourceText, Span
 
 WILDCARD = "."
+# Names of functions that expressions have in every language; see docs/language.md.
+_BUILT_IN = frozenset(
+    ["abs", "ceil", "coalesce", "concat", "exp", "floor", "greatest", "least", "length", "ln", "lower", "power"]
+) | {"round", "sqrt", "upper"}
 _AGGREGATES = {
     "average": "avg",
     "collect": "collect",
@@ -51,9 +55,10 @@ def parse(
     _check_named(predicates, "predicates", str, "{'rise': 'price > Last(price)'}")
     _check_named(output, "output", str, "{'count': 'Count()'}")
     _check_named(functions, "functions", Callable, "{'same_tags': same_tags}")
-    parsed: Pattern = build(
-        _PatternBuilder(SourceText(pattern)), ("expressions", "regex_expression", "row_pattern"), "row_pattern"
-    )
+    for name in functions:
+        if name.lower() in _AGGREGATES or name.lower() in _BUILT_IN:
+            raise AnalysisError(f"there is a function '{name}' already", hint="Give yours another name.")
+    parsed = _pattern(pattern)
     source = SourceText(pattern)
     for variable in variables_in(parsed):
         if variable.name not in predicates and variable.name != WILDCARD:
@@ -80,6 +85,17 @@ def parse(
         ),
         source=source,
     )
+
+
+def _pattern(text: str) -> Pattern:
+    grammars = ("expressions", "regex_expression", "row_pattern")
+    try:
+        parsed: Pattern = build(_PatternBuilder(SourceText(text)), grammars, "row_pattern")
+    except QuerySyntaxError as error:
+        if (error.hint or "").startswith("Expected"):  # the grammar knows more than this language
+            error.hint = "A pattern is made of names of predicates, '.', '|', '*', '+', '?' and parentheses."
+        raise
+    return parsed
 
 
 def _check_named(given: object, argument: str, kind: Any, example: str) -> None:
