@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,3 +15,20 @@ def spark() -> Iterator[SparkSession]:
     session = embedded_session("kleene-tests", cores="2")
     yield session
     session.stop()
+
+
+MOST_SECONDS = 30  # a machine may be slow; what hangs, hangs for longer
+
+
+@pytest.fixture
+def in_time() -> Iterator[None]:
+    """Fails a test that hangs."""
+
+    def too_slow(*_: object) -> None:
+        pytest.fail(f"took longer than {MOST_SECONDS} seconds", pytrace=False)
+
+    before = signal.signal(signal.SIGALRM, too_slow)
+    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import signal
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -16,23 +14,11 @@ import pytest
 import kleene
 from kleene.ir.text import query_text
 
-MOST_SECONDS = 30  # a machine may be slow; what hangs, hangs for longer
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
 SURROGATE = "\ud800"
 
 
-@pytest.fixture(autouse=True)
-def _in_time() -> Iterator[None]:
-    """Fails a test that takes longer than a person would wait."""
-
-    def too_slow(*_: object) -> None:
-        pytest.fail(f"took longer than {MOST_SECONDS} seconds", pytrace=False)
-
-    before = signal.signal(signal.SIGALRM, too_slow)
-    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+pytestmark = pytest.mark.usefixtures("in_time")
 
 
 def check_message(error: kleene.KleeneError) -> str:

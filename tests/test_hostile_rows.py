@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,24 +11,12 @@ import pytest
 
 import kleene
 
-MOST_SECONDS = 30  # a machine may be slow; what hangs, hangs for longer
 NAN = float("nan")
 ROWS = pa.table({"t": [1, 2, 3, 4], "x": [1, 2, 3, 4]})
 LONG = pa.table({"t": list(range(24)), "x": [1] * 24})
 
 
-@pytest.fixture(autouse=True)
-def _in_time() -> Iterator[None]:
-    """Fails a test that takes longer than a person would wait."""
-
-    def too_slow(*_: object) -> None:
-        pytest.fail(f"took longer than {MOST_SECONDS} seconds", pytrace=False)
-
-    before = signal.signal(signal.SIGALRM, too_slow)
-    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+pytestmark = pytest.mark.usefixtures("in_time")
 
 
 def rows(clause: str, table: pa.Table = ROWS) -> list[dict[str, Any]]:

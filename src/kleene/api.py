@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
+from kleene.analysis.value_types import FUNCTIONS
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import run
@@ -201,7 +202,7 @@ def regex(
     output: values of the match, the completing event included.
     functions: Python functions, by name, that predicates may call; they must be pure.
     """
-    definition = regex_language.parse(pattern, partition_by, order_by, predicates, output, functions or {})
+    definition = regex_language.parse(pattern, partition_by, order_by, predicates, output, functions or {}, FUNCTIONS)
     warn(analyze_row_pattern(definition).warnings)
     return Query(definition)
 

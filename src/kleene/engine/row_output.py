@@ -67,14 +67,14 @@ def output_rows(
     positions: Sequence[int],
 ) -> Iterator[OutputRow]:
     """The rows of one partition; `positions` are those of its rows in the table."""
-    mode = query.rows_per_match
+    mode, members = query.rows_per_match, query.members
     matched: set[int] = set()
     for match in matches:
         length = len(match.variables)
         rows = range(match.start, match.start + length)
         matched.update(rows if length else [match.start])
         bindings = RowBindings(
-            columns, len(positions), query.members, rows, match.variables, running=length, number=match.number
+            columns, len(positions), members, rows, match.variables, running=length, number=match.number
         )
         order = (positions[match.last], positions[match.start], match.number)
         if mode is RowsPerMatch.ONE or (not length and mode is not RowsPerMatch.ALL_OMIT_EMPTY):
@@ -82,9 +82,7 @@ def output_rows(
         elif length:
             for index, row in enumerate(rows):
                 if not match.is_excluded[index]:
-                    here = RowBindings(
-                        columns, len(positions), query.members, rows, match.variables, index + 1, match.number
-                    )
+                    here = RowBindings(columns, len(positions), members, rows, match.variables, index + 1, match.number)
                     yield OutputRow(positions[row], _measured(query, here), (*order, index))
     if mode is RowsPerMatch.ALL_WITH_UNMATCHED:
         for row, position in enumerate(positions):

@@ -62,11 +62,6 @@ _WORDS = {
     "STRATEGY": "a strategy",
     "$END": "the end of the text",
 }
-_CLAUSES_IN_ORDER = (
-    *("PARTITION BY", "ORDER BY", "MEASURES", "ONE ROW or ALL ROWS PER MATCH", "ALL MATCHES", "AFTER MATCH SKIP"),
-    *("PATTERN", "SUBSET", "WITHIN", "MAXLENGTH", "DEFINE"),
-)
-_CLAUSES = {"PARTITION", "ORDER", "MEASURES", "ONE", "ALL", "AFTER", "PATTERN", "SUBSET", "WITHIN", "MAXLENGTH"}
 _VALUES = {"NAME", "QUOTED_NAME", "NUMBER", "STRING", "LPAR"}
 _OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "MODULO", "CONCAT", "COMPARISON"}
 _UNITS = "week, day, hour, minute, second, millisecond, microsecond"
@@ -108,7 +103,13 @@ def _at(source: SourceText, start: int, message: str, hint: str | None = None) -
     return QuerySyntaxError(message, source.locate(Span(start, start + 1)), hint)
 
 
-def complaint(error: UnexpectedCharacters | UnexpectedToken, source: SourceText, text: str) -> QuerySyntaxError:
+def complaint(
+    error: UnexpectedCharacters | UnexpectedToken,
+    source: SourceText,
+    text: str,
+    clauses: tuple[str, ...],
+    expects: str | None,
+) -> QuerySyntaxError:
     """An error that names what was found, what could stand there instead, and, for common slips, the fix."""
     if isinstance(error, UnexpectedCharacters):
         start = error.pos_in_stream or 0
@@ -123,7 +124,8 @@ def complaint(error: UnexpectedCharacters | UnexpectedToken, source: SourceText,
             start = end = len(text.rstrip())
             found = ""
     message = f"unexpected {_shown(found)}" if found else "the text ends too early"
-    return QuerySyntaxError(message, source.locate(Span(start, end)), _hint(found, text[:start].rstrip(), expected))
+    hint = expects or _hint(found, text[:start].rstrip(), expected, clauses)
+    return QuerySyntaxError(message, source.locate(Span(start, end)), hint)
 
 
 def _shown(found: str) -> str:
@@ -132,7 +134,7 @@ def _shown(found: str) -> str:
     return f"character U+{ord(found[0]):04X}"
 
 
-def _hint(found: str, before: str, expected: set[str]) -> str:
+def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...]) -> str:
     if not before and "EVENT" in expected:
         if found.upper() in ("SELECT", "WITH", "PARTITION", "ORDER", "MATCH_RECOGNIZE"):
             return "This is SQL: a query of Spark goes to kleene.sql, a clause alone to kleene.match_recognize."
@@ -143,12 +145,8 @@ def _hint(found: str, before: str, expected: set[str]) -> str:
         )
     if found.upper() == "SELECT":
         return "A subquery cannot stand here."
-    if (
-        found.upper() in _CLAUSES
-        and re.search(r"\b(PATTERN|DEFINE)\b", before, re.IGNORECASE)
-        and "EVENT" not in expected
-    ):
-        return f"{found.upper()} … stands earlier: {', '.join(_CLAUSES_IN_ORDER)}."
+    if before and any(re.match(rf"{found}\b", name, re.IGNORECASE) for name in clauses if found.isalpha()):
+        return f"{found.upper()} cannot stand here. The clauses stand in this order: {', '.join(clauses)}."
     if meant := did_you_mean(found, [name for name in expected if len(name) > 2 and name.isalpha()]):
         return meant.strip()
     if found == "{":

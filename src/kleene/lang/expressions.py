@@ -86,7 +86,7 @@ def build(builder: ExpressionBuilder, grammars: tuple[str, ...], start: str, tex
     try:
         return builder.transform(_parser(grammars, start).parse(parsed))
     except (UnexpectedCharacters, UnexpectedToken) as error:
-        raise complaint(error, source, parsed) from None
+        raise complaint(error, source, parsed, builder.clauses, builder.expects) from None
     except VisitError as error:
         if isinstance(error.orig_exc, RecursionError):
             raise _nested_too_deep() from None
@@ -155,7 +155,14 @@ class Name(str):
 
 @v_args(meta=True)
 class ExpressionBuilder(Transformer[Token, Any]):
-    """A method per rule of the grammar, called from the leaves up."""
+    """A method per rule of the grammar, called from the leaves up.
+
+    `clauses` are those of the language in their order, and `expects` is what to say where the grammar's own list of
+    what may follow would not help.
+    """
+
+    clauses: tuple[str, ...] = ()
+    expects: str | None = None
 
     def __init__(self, source: SourceText) -> None:
         super().__init__()

@@ -62,6 +62,11 @@ def folded(name: Name) -> str:
 class _Builder(PatternBuilder):
     """A method per rule of match_recognize.lark."""
 
+    clauses = (
+        *("PARTITION BY", "ORDER BY", "MEASURES", "ONE ROW PER MATCH", "ALL ROWS PER MATCH", "ALL MATCHES"),
+        *("AFTER MATCH SKIP", "PATTERN", "SUBSET", "WITHIN", "MAXLENGTH", "DEFINE"),
+    )
+
     def variable_name(self, name: Name) -> str:
         return folded(name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from lark import Token
@@ -20,10 +20,6 @@ from kleene.lang.row_pattern import PatternBuilder
 from kleene.source import SourceText, Span
 
 WILDCARD = "."
-# Names of functions that expressions have in every language; see docs/language.md.
-_BUILT_IN = frozenset(
-    ["abs", "ceil", "coalesce", "concat", "exp", "floor", "greatest", "least", "length", "ln", "lower", "power"]
-) | {"round", "sqrt", "upper"}
 _AGGREGATES = {
     "average": "avg",
     "collect": "collect",
@@ -44,8 +40,11 @@ def parse(
     predicates: Mapping[str, str],
     output: Mapping[str, str],
     functions: Mapping[str, Callable[..., Any]],
+    built_in: Collection[str] = (),
 ) -> QueryDefinition:
     """The query; each text is parsed on its own, and an error says in which of them it is.
+
+    `built_in` are the names of functions that every expression has, and that the user's may not take.
 
     >>> parse(". rise+ drop", "symbol", "ts", {"rise": "price > Last(price)", "drop": "price < Last(price)"},
     ...       {"count": "Count()"}, {}).definitions[0].variable
@@ -56,10 +55,10 @@ def parse(
     _check_named(output, "output", str, "{'count': 'Count()'}")
     _check_named(functions, "functions", Callable, "{'same_tags': same_tags}")
     for name in functions:
-        if name.lower() in _AGGREGATES or name.lower() in _BUILT_IN:
+        if name.lower() in _AGGREGATES or name.lower() in built_in:
             raise AnalysisError(f"there is a function '{name}' already", hint="Give yours another name.")
-    parsed = _pattern(pattern)
     source = SourceText(pattern)
+    parsed: Pattern = build(_PatternBuilder(source), ("expressions", "regex_expression", "row_pattern"), "row_pattern")
     for variable in variables_in(parsed):
         if variable.name not in predicates and variable.name != WILDCARD:
             raise AnalysisError(
@@ -85,17 +84,6 @@ def parse(
         ),
         source=source,
     )
-
-
-def _pattern(text: str) -> Pattern:
-    grammars = ("expressions", "regex_expression", "row_pattern")
-    try:
-        parsed: Pattern = build(_PatternBuilder(SourceText(text)), grammars, "row_pattern")
-    except QuerySyntaxError as error:
-        if (error.hint or "").startswith("Expected"):  # the grammar knows more than this language
-            error.hint = "A pattern is made of names of predicates, '.', '|', '*', '+', '?' and parentheses."
-        raise
-    return parsed
 
 
 def _check_named(given: object, argument: str, kind: Any, example: str) -> None:
@@ -134,6 +122,9 @@ def _expression(text: str, what: str, functions: Mapping[str, Callable[..., Any]
 @v_args(meta=True)
 class _PatternBuilder(PatternBuilder):
     """Patterns of the operator: id . concatenation | * + ? and groups."""
+
+    # The grammar is shared, and knows more than this language.
+    expects = "A pattern is made of names of predicates, '.', '|', '*', '+', '?' and parentheses."
 
     def wildcard(self, meta: Meta, children: Children) -> Pattern:
         return Variable(WILDCARD, name_span=span_of(meta), span=span_of(meta))

@@ -99,6 +99,8 @@ class _Strategy:
 class _Builder(ExpressionBuilder):
     """A method per rule of sase.lark."""
 
+    clauses = ("FROM", "EVENT or PATTERN", "WHERE", "WITHIN", "HAVING", "RETURN", "INTO")
+
     def __init__(self, source: SourceText, parameters: dict[str, str | int]) -> None:
         super().__init__(source)
         self._parameters = parameters

@@ -90,7 +90,9 @@ def match(
     return _with_plain_names(frame, source.columns.names).mapInArrow(matcher, spark_schema(result))
 
 
-def match_rows(definition: QueryDefinition, events: DataFrame, options: Mapping[str, Any]) -> DataFrame:
+def match_rows(
+    definition: QueryDefinition, events: DataFrame | Mapping[str, DataFrame], options: Mapping[str, Any]
+) -> DataFrame:
     """The matches of a row pattern, or of the regular-expression operator, lazily."""
     prepared, columns, plan = prepare_rows(definition, events, options)
     query = plan.query
@@ -113,7 +115,7 @@ def match_rows(definition: QueryDefinition, events: DataFrame, options: Mapping[
 
 
 def prepare_rows(
-    definition: QueryDefinition, events: DataFrame, options: Mapping[str, Any]
+    definition: QueryDefinition, events: DataFrame | Mapping[str, DataFrame], options: Mapping[str, Any]
 ) -> tuple[Prepared, pa.Schema, Plan]:
     """What Spark computes beforehand, the columns there are then, and the plan."""
     if isinstance(events, Mapping):
@@ -134,7 +136,6 @@ def plan_of(
 ) -> Plan:
     """The plan for the events, of which only the schema is looked at."""
     if is_row_pattern(definition):
-        assert not isinstance(events, Mapping)
         return prepare_rows(definition, events, {})[2]
     return make_plan(analyze(definition, _read(events, order, type_column).schema, order.order_by))
 
