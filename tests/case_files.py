@@ -129,12 +129,13 @@ def _value(field: str | None, type_: str) -> Any:
     return Decimal(field)
 
 
-def run_case(case: Case) -> pa.Table:
-    """What the plain engine finds on Arrow tables."""
+def run_case(case: Case, **options: Any) -> pa.Table:
+    """What an engine finds on Arrow tables."""
+    options = case.options | options
     if case.is_program:
-        results = kleene.program(case.query).match(case.inputs, **case.options)
+        results = kleene.program(case.query).match(case.inputs, **options)
         return results[case.result] if case.result else list(results.values())[-1]
-    return kleene.sase(case.query).match(case.inputs, **case.options)
+    return kleene.sase(case.query).match(case.inputs, **options)
 
 
 def check(case: Case, columns: list[str], rows: list[dict[str, Any]]) -> None:

@@ -9,6 +9,14 @@ from pyspark.sql import SparkSession
 from kleene.spark.session import embedded_session
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Machine code made by the tests stays with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KLEENE_CACHE_DIR", str(tmp_path_factory.mktemp("machine_code")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One embedded Spark for the whole run."""

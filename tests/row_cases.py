@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import kleene
 from case_files import FOLDER, near, read_table, shown_value
 
 
@@ -35,6 +36,17 @@ def _items(path: Path) -> list[dict[str, Any]]:
 def _case(item: dict[str, Any]) -> RowCase:
     return RowCase(
         item["name"], item, read_table(item.get("columns", "id:string t:int x:int"), item.get("events", ""), bare=True)
+    )
+
+
+def regex_of(case: RowCase) -> kleene.Query:
+    item = case.item
+    return kleene.regex(
+        pattern=item["pattern"],
+        partition_by=item.get("partition_by", []),
+        order_by=item.get("order_by", "t"),
+        predicates=item.get("predicates", {}),
+        output=item["output"],
     )
 
 

@@ -22,7 +22,7 @@ ARROWS = {
     "plan": {"analysis", "ir", "errors", "schema"},
     "automaton": {"plan", "analysis", "ir", "errors", "schema"},
     "engine": {"automaton", "plan", "analysis", "ir", "errors", "schema"},
-    "explain": {"automaton", "plan", "analysis", "ir"},
+    "explain": {"engine", "automaton", "plan", "analysis", "ir"},
     "api": {"explain", "engine", "plan", "analysis", "lang", "ir", "errors", "schema"},
     "program": {"api", "engine", "plan", "analysis", "lang", "ir", "errors"},
     "spark": {"api", "engine", "plan", "analysis", "lang", "ir", "errors", "schema", "source", "files"},
@@ -35,6 +35,7 @@ ARROWS = {
 # A third-party package, and the rooms that are its home.
 HOMES = {
     "lark": {"lang"},
+    "numba": {"engine"},
     "pyspark": {"spark"},
     "typer": {"cli"},
     "rich": {"cli", "show"},

@@ -8,31 +8,20 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from row_cases import RowCase, check_rows, load_rows
+from row_cases import RowCase, check_rows, load_rows, regex_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
 
-def query_of(case: RowCase) -> kleene.Query:
-    item = case.item
-    return kleene.regex(
-        pattern=item["pattern"],
-        partition_by=item.get("partition_by", []),
-        order_by=item.get("order_by", "t"),
-        predicates=item.get("predicates", {}),
-        output=item["output"],
-    )
-
-
 @pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
 def test_regex_case_on_arrow(case: RowCase) -> None:
-    check_rows(case, query_of(case).match(case.table))
+    check_rows(case, regex_of(case).match(case.table, engine="reference"))
 
 
 @pytest.mark.parametrize("case", load_rows("regex", errors=True), ids=lambda case: case.name)
 def test_regex_error(case: RowCase) -> None:
     with pytest.raises(kleene.KleeneError) as caught:
-        query_of(case).match(case.table)
+        regex_of(case).match(case.table)
     assert type(caught.value).__name__ == case.item["error"], str(caught.value)
     for fragment in case.item["says"]:
         assert fragment in str(caught.value)

@@ -1,6 +1,6 @@
 """Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together."""
 
-from kleene.api import Query, match_recognize, regex, sase, sql
+from kleene.api import Progress, Query, match_recognize, regex, sase, sql
 from kleene.errors import (
     AnalysisError,
     ExecutionError,
@@ -19,6 +19,7 @@ __all__ = [
     "KleeneError",
     "KleeneWarning",
     "Program",
+    "Progress",
     "Query",
     "QuerySyntaxError",
     "SchemaError",

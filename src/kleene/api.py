@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
 from kleene.analysis.value_types import FUNCTIONS
+from kleene.engine import progress as engine_progress
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import run
@@ -46,6 +48,7 @@ class Query:
         tie_break: str | Sequence[str] | None = None,
         format: str = "all",
         engine: str = "auto",
+        algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
         match_order: bool = False,
     ) -> Any:
@@ -63,11 +66,13 @@ class Query:
         type_column: the column that tells the type of an event; None if the input has none.
         tie_break: further columns that decide between events of equal order keys.
         format: "all" matches, or "non_overlapping" ones only.
-        engine: "auto" or "reference", the plain interpreter.
+        engine: "auto", "compiled" (machine code), "generated" (the same code as plain Python, to look into), or
+            "reference", the plain interpreter.
+        algorithm: for SASE queries on the compiled engine, "auto", "basic", "merge" or "backtrack" (SASE+ 2008 §5.2).
         run_limit: the most partial matches that a partition may have at once, before an error is raised.
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         """
-        options = {"format": format, "engine": engine, "run_limit": run_limit}
+        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, match_order)
             if is_spark(events):
@@ -78,6 +83,40 @@ class Query:
             return spark_batch().match(self.definition, events, order, type_column, options, match_order=match_order)
         table, plan = prepare(self.definition, events, order, type_column, options)
         return run(plan, table)
+
+    def progress(
+        self,
+        like: Any,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        format: str = "all",
+        engine: str = "auto",
+        algorithm: str = "auto",
+        run_limit: int = DEFAULT_RUN_LIMIT,
+        snapshot: bytes | None = None,
+    ) -> Progress:
+        """The query on its way through events that come piece by piece, in this process.
+
+        >>> import pyarrow as pa
+        >>> pieces = [pa.table({"type": ["A", "B"], "t": [1, 2]}), pa.table({"type": ["B", "A"], "t": [3, 4]})]
+        >>> progress = sase("PATTERN SEQ(A a, B b) RETURN a.t AS a, b.t AS b").progress(pieces[0], order_by="t")
+        >>> [progress.feed(piece).to_pylist() for piece in pieces]
+        [[{'a': 1, 'b': 2}], [{'a': 1, 'b': 3}]]
+
+        like: a table with the columns of the pieces; its rows do not matter.
+        snapshot: what `Progress.snapshot()` of the same query gave; it goes on from there.
+        The other arguments are those of `match`.
+        """
+        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
+        if is_row_pattern(self.definition):
+            refuse_order(order_by, tie_break, format, False)
+            read: Callable[[Any], tuple[pa.Table, Plan]] = partial(prepare_rows, self.definition, options=options)
+        else:
+            order = make_order_key(() if order_by is None else order_by, tie_break)
+            read = partial(prepare, self.definition, order=order, type_column=type_column, options=options)
+        return Progress(read, like, snapshot)
 
     def explain(
         self,
@@ -106,6 +145,32 @@ class Query:
         return explain_dot(plan.query) if dot else explain_text(plan)
 
 
+class Progress:
+    """A query on its way through a stream of events, in process. `Query.progress` makes it.
+
+    Pieces are fed in order: within a piece events are sorted, and no event of a piece comes before one of an earlier.
+    """
+
+    def __init__(self, read: Callable[[Any], tuple[pa.Table, Plan]], like: Any, snapshot: bytes | None) -> None:
+        self._read = read
+        table, plan = read(like)
+        make = engine_progress.Progress
+        columns = table.schema
+        self._progress = make(plan, columns) if snapshot is None else make.restore(plan, columns, snapshot)
+
+    def feed(self, events: Any) -> pa.Table:
+        """The matches that can be given out now."""
+        return self._progress.feed(self._read(events)[0])
+
+    def finish(self) -> pa.Table:
+        """The matches that waited for the end; after that nothing can be fed."""
+        return self._progress.finish()
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on from here, also in another process, as bytes."""
+        return self._progress.snapshot()
+
+
 def definition_text(definition: QueryDefinition) -> str:
     return row_query_text(definition) if is_row_pattern(definition) else query_text(definition)
 
@@ -120,10 +185,16 @@ def prepare(
 
 def match_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> pa.Table:
     """The matches of a row pattern, or of the regular-expression operator, in a table."""
+    table, plan = prepare_rows(definition, events, options)
+    return run(plan, table)
+
+
+def prepare_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> tuple[pa.Table, Plan]:
+    """The rows in their order, with the keys that are computed, and the plan for them."""
     table = read_rows(events)
     query = analyze_row_pattern(definition, Schema(attributes_of(table.schema)))
     plan = make_plan(query, **options)
-    return run(plan, sorted_rows(query, with_computed_keys(query, table)))
+    return sorted_rows(query, with_computed_keys(query, table)), plan
 
 
 def refuse_order(order_by: object, tie_break: object, format: str, match_order: bool) -> None:

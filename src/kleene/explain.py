@@ -8,6 +8,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.compile import compile_automaton
 from kleene.automaton.row_pattern import compile_row_automaton, row_automaton_dot, row_automaton_text
 from kleene.automaton.text import automaton_dot, automaton_text
+from kleene.engine.choice import choose
 from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import equivalence_text, query_text, window_text
@@ -34,7 +35,10 @@ def explain_text(plan: Plan) -> str:
     else:
         text, facts = query_text(query.definition), _facts(query)
         automaton = automaton_text(compile_automaton(query))
-    facts |= {"split": str(plan.split), "engine": f"{plan.engine}: the plain interpreter"}
+    choice = choose(plan)
+    facts |= {"split": str(plan.split), "engine": f"{choice.engine}: {choice.reason}"}
+    if choice.algorithm is not None:
+        facts["algorithm"] = f"{choice.algorithm}: {choice.algorithm_reason}"
     lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
     lines += [f"{'warning':<10} {warning}" for warning in query.warnings]
     return "\n".join([*lines, "", "automaton", *("  " + line for line in automaton.splitlines())])

@@ -8,8 +8,8 @@ import pytest
 
 import kleene
 from kleene.spark.schema import spark_schema
-from row_cases import RowCase, check_rows, load_rows
-from test_regex import TWEETS, query_of
+from row_cases import RowCase, check_rows, load_rows, regex_of
+from test_regex import TWEETS
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
@@ -23,7 +23,7 @@ def test_row_pattern_case_on_spark(case: RowCase, spark) -> None:
 @pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
 def test_regex_case_on_spark(case: RowCase, spark) -> None:
     frame = spark.createDataFrame(case.table, spark_schema(case.table.schema))
-    check_rows(case, query_of(case).match(frame).toArrow())
+    check_rows(case, regex_of(case).match(frame).toArrow())
 
 
 def test_python_function_is_shipped_to_the_tasks(spark) -> None:

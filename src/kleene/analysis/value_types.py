@@ -295,7 +295,10 @@ def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
     types = (type_of(left), type_of(right))
     if any(map(fits_everywhere, types)):
         known = next((type_ for type_ in types if not fits_everywhere(type_)), UNKNOWN)
-        known = FLOAT if operator == "/" else known
+        if UNKNOWN in types and (operator == "*" or not is_numeric(known)):
+            known = UNKNOWN  # a time less a time is a duration, a duration times a number too
+        elif operator == "/":
+            known = FLOAT
         return replace(expression, left=left, right=right, type=known)
     if all(map(is_numeric, types)):
         return _typed_numbers(expression, _exact_literals(operands, inners), scope)

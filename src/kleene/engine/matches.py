@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,76 @@ class Match:
     @property
     def _longer_first(self) -> tuple[int, ...]:
         return tuple(-len(events) for events in self.selected)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMatches:
+    """Many matches as arrays: match m has the positions from offsets[m] to offsets[m + 1].
+
+    lengths[m, c] of them are of component c, and components stand in their order.
+    """
+
+    offsets: Array
+    lengths: Array
+    positions: Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, part: slice) -> FlatMatches:
+        begin, end, _ = part.indices(len(self))
+        offsets = self.offsets[begin : end + 1]
+        positions = self.positions[offsets[0] : offsets[-1]] if len(offsets) else self.positions[:0]
+        return FlatMatches(offsets - self.offsets[begin], self.lengths[begin:end], positions)
+
+    @property
+    def first(self) -> Array:
+        found: Array = self.positions[self.offsets[:-1]]
+        return found
+
+    @property
+    def last(self) -> Array:
+        found: Array = self.positions[self.offsets[1:] - 1]
+        return found
+
+    def begins(self, component: int) -> Array:
+        """Where the component's positions begin in `positions`, for each match."""
+        found: Array = self.offsets[:-1] + self.lengths[:, :component].sum(axis=1)
+        return found
+
+    def of_component(self, component: int) -> Array:
+        """The positions of the component's events, match after match."""
+        lengths = self.lengths[:, component]
+        ends = np.cumsum(lengths)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+        found: Array = self.positions[np.repeat(self.begins(component), lengths) + within]
+        return found
+
+    def match(self, number: int) -> Match:
+        ends = self.offsets[number] + np.cumsum(self.lengths[number])
+        parts = np.split(self.positions[: ends[-1]], ends[:-1])
+        parts[0] = parts[0][self.offsets[number] :]
+        return Match(tuple(tuple(part.tolist()) for part in parts))
+
+
+def flat_matches(matches: Sequence[Match], components: int) -> FlatMatches:
+    lengths = np.array([[len(events) for events in match.selected] for match in matches], np.int64)
+    lengths = lengths.reshape(len(matches), components)
+    positions = [position for match in matches for position in match.positions]
+    offsets = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))]).astype(np.int64)
+    return FlatMatches(offsets, lengths, np.array(positions, np.int64))
+
+
+def joined(parts: Sequence[FlatMatches], components: int) -> FlatMatches:
+    if not parts:
+        return flat_matches([], components)
+    shifts = np.concatenate([[0], np.cumsum([len(part.positions) for part in parts])])
+    offsets = [part.offsets[1:] + shift for part, shift in zip(parts, shifts, strict=False)]
+    return FlatMatches(
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.positions for part in parts]),
+    )
 
 
 def without_overlaps(matches: Iterable[Match]) -> Iterator[Match]:

@@ -14,7 +14,7 @@ from kleene.analysis.analyzed import AnalyzedQuery, Component
 from kleene.analysis.value_types import type_of
 from kleene.engine.evaluate import EventBindings, evaluate
 from kleene.engine.events import Events
-from kleene.engine.matches import Match
+from kleene.engine.matches import Array, FlatMatches, Match
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.schema import (
@@ -58,20 +58,20 @@ def output_schema(query: AnalyzedQuery, columns: pa.Schema, with_times: bool = F
 
 
 def output_table(
-    query: AnalyzedQuery, events: Events, matches: Sequence[Match], columns: pa.Schema, with_times: bool = False
+    query: AnalyzedQuery, events: Events, matches: FlatMatches, columns: pa.Schema, with_times: bool = False
 ) -> pa.Table:
     """A row for each match, in the order of the matches."""
     schema = output_schema(query, columns, with_times)
     arrays: list[pa.Array] = []
     if query.measures is None:
-        arrays += [_taken(events, name, [match.first for match in matches]) for name in query.key]
+        arrays += [_taken(events, name, matches.first) for name in query.key]
         arrays += [_component_column(query, events, number, matches) for number in _named(query)]
     else:
         arrays += [_measure_column(query, events, measure.expression, matches, columns) for measure in query.measures]
     if query.measures is None or with_times:
         time = query.order_by[0]
-        arrays.append(_taken(events, time, [match.first for match in matches]))
-        arrays.append(_taken(events, time, [match.last for match in matches]))
+        arrays.append(_taken(events, time, matches.first))
+        arrays.append(_taken(events, time, matches.last))
     return pa.table([as_type(array, field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema)
 
 
@@ -88,46 +88,47 @@ def _attributes(component: Component, query: AnalyzedQuery) -> tuple[str, ...]:
     return query.schema.attributes_of(component.types)
 
 
-def _taken(events: Events, name: str, positions: Sequence[int | None]) -> pa.Array:
+def _taken(events: Events, name: str, positions: Sequence[int | None] | Array) -> pa.Array:
     taken = events.table.column(name).take(pa.array(positions, pa.int64()))
     return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
 
 
-def _offsets(lengths: Iterable[int]) -> pa.Array:
+def _offsets(lengths: Iterable[int] | Array) -> pa.Array:
     return pa.array(list(accumulate(lengths, initial=0)), pa.int32())
 
 
-def _component_column(query: AnalyzedQuery, events: Events, number: int, matches: Sequence[Match]) -> pa.Array:
+def _component_column(query: AnalyzedQuery, events: Events, number: int, matches: FlatMatches) -> pa.Array:
     component = query.components[number]
-    positions = [position for match in matches for position in match.selected[number]]
+    positions = matches.of_component(number)
     names = _attributes(component, query)
     struct = pa.StructArray.from_arrays([_taken(events, name, positions) for name in names], names=list(names))
     if not component.is_kleene:
         return struct
-    return pa.ListArray.from_arrays(_offsets(len(match.selected[number]) for match in matches), struct)
+    return pa.ListArray.from_arrays(_offsets(matches.lengths[:, number]), struct)
 
 
 def _measure_column(
-    query: AnalyzedQuery, events: Events, expression: ir.Expr, matches: Sequence[Match], columns: pa.Schema
+    query: AnalyzedQuery, events: Events, expression: ir.Expr, matches: FlatMatches, columns: pa.Schema
 ) -> pa.Array:
     names = [component.name for component in query.components]
     match expression:
         case ir.Attribute(variable=str() as variable, name=name, position=position):
-            which = -1 if position is Position.LAST else 0
             number = names.index(variable)
-            return _taken(events, name, [match.selected[number][which] for match in matches])
+            ahead = matches.lengths[:, number] - 1 if position is Position.LAST else 0
+            return _taken(events, name, matches.positions[matches.begins(number) + ahead])
         case ir.Aggregate(function="collect", argument=ir.Attribute(variable=str() as variable, name=name)):
             number = names.index(variable)
-            values = _taken(events, name, [position for match in matches for position in match.selected[number]])
-            return pa.ListArray.from_arrays(_offsets(len(match.selected[number]) for match in matches), values)
+            values = _taken(events, name, matches.of_component(number))
+            return pa.ListArray.from_arrays(_offsets(matches.lengths[:, number]), values)
         case ir.Aggregate(
             function="first" | "last" as function, argument=ir.Attribute(variable=str() as variable, name=name)
         ):
             is_valid = events.table.column(name).is_valid().to_pylist()
             number, step = names.index(variable), 1 if function == "first" else -1
-            chosen = [next((p for p in match.selected[number][::step] if is_valid[p]), None) for match in matches]
+            parts = (matches.match(m).selected[number] for m in range(len(matches)))
+            chosen = [next((p for p in part[::step] if is_valid[p]), None) for part in parts]
             return _taken(events, name, chosen)
-    values = [_value(expression, names, events, match) for match in matches]
+    values = [_value(expression, names, events, matches.match(m)) for m in range(len(matches))]
     return arrow_values(values, type_of(expression), arrow_field(expression, columns).type)
 
 

@@ -24,7 +24,11 @@ Columns = Mapping[str, Sequence[PlainValue]]
 
 
 def regex_rows(
-    query: AnalyzedRowPattern, columns: Columns, positions: Sequence[int], run_limit: int
+    query: AnalyzedRowPattern,
+    columns: Columns,
+    positions: Sequence[int],
+    run_limit: int,
+    key: Mapping[str, Any] | None = None,
 ) -> Iterator[OutputRow]:
     """A row for each match in one partition, at the event that completes it."""
     conditions = dict(query.conditions)
@@ -35,10 +39,7 @@ def regex_rows(
     for row in range(len(positions)):
         tried = [*partial, _PartialMatch({start}, _Aggregates(aggregates))]
         if len(tried) > run_limit:
-            raise ExecutionError(
-                f"there are more than {run_limit:,} partial matches at once",
-                hint="Let the pattern begin with a stricter predicate, or raise run_limit.",
-            )
+            raise too_many_partial_matches(run_limit, key or {})
         partial = []
         for match in tried:
             here = _Bindings(columns, row, match.aggregates)
@@ -53,6 +54,15 @@ def regex_rows(
             measures = tuple(evaluate(measure.expression, here) for measure in query.measures)
             yield OutputRow(positions[row], measures, (positions[row],))
             partial = []
+
+
+def too_many_partial_matches(run_limit: int, key: Mapping[str, Any]) -> ExecutionError:
+    where = ", ".join(f"{name} = {value!r}" for name, value in key.items())
+    return ExecutionError(
+        f"the partition {printable(where, 200) if where else 'of all events'} has more than "
+        f"{run_limit:,} partial matches at once",
+        hint="Let the pattern begin with a stricter predicate, or raise run_limit.",
+    )
 
 
 def _holds(name: str, condition: ir.Expr | None, bindings: _Bindings) -> bool:

@@ -68,11 +68,9 @@ def output_rows(
 ) -> Iterator[OutputRow]:
     """The rows of one partition; `positions` are those of its rows in the table."""
     mode, members = query.rows_per_match, query.members
-    matched: set[int] = set()
     for match in matches:
         length = len(match.variables)
         rows = range(match.start, match.start + length)
-        matched.update(rows if length else [match.start])
         bindings = RowBindings(
             columns, len(positions), members, rows, match.variables, running=length, number=match.number
         )
@@ -84,10 +82,18 @@ def output_rows(
                 if not match.is_excluded[index]:
                     here = RowBindings(columns, len(positions), members, rows, match.variables, index + 1, match.number)
                     yield OutputRow(positions[row], _measured(query, here), (*order, index))
-    if mode is RowsPerMatch.ALL_WITH_UNMATCHED:
-        for row, position in enumerate(positions):
-            if row not in matched:
-                yield OutputRow(position, None, (position, position, 0, 0))
+
+
+def unmatched_rows(
+    matches: Iterable[RowMatch], positions: Sequence[int], rows: range, matched_until: int = 0
+) -> Iterator[OutputRow]:
+    """Those of the rows that are in no match; rows before `matched_until` are in an earlier one."""
+    matched = set(range(rows.start, matched_until))
+    for match in matches:
+        matched.update(range(match.start, match.start + max(len(match.variables), 1)))
+    for row in rows:
+        if row not in matched:
+            yield OutputRow(positions[row], None, (positions[row], positions[row], 0, 0))
 
 
 def _measured(query: AnalyzedRowPattern, bindings: RowBindings) -> tuple[Any, ...]:

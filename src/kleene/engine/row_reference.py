@@ -104,17 +104,11 @@ class PartitionMatcher:
         wanted = self._members[after.variable]
         rows = [found.start + n for n, variable in enumerate(found.variables) if variable in wanted]
         if not rows:
-            raise self._cannot_skip(after, "the match has no such row")
+            raise cannot_skip(after, "the match has no such row")
         target = rows[0] if after.skip is Skip.TO_FIRST else rows[-1]
         if target == found.start:
-            raise self._cannot_skip(after, "it is the row where the match began, which would be found forever")
+            raise cannot_skip(after, "it is the row where the match began, which would be found forever")
         return target
-
-    def _cannot_skip(self, after: AfterMatch, reason: str) -> ExecutionError:
-        return ExecutionError(
-            f"AFTER MATCH SKIP {after.skip.value} {printable(after.variable or '')} cannot be done: {reason}",
-            hint="Skip to a variable that every match has, and that is not its first row; or use PAST LAST ROW.",
-        )
 
     # --- one start row ---------------------------------------------------------------------------------------------
 
@@ -195,6 +189,13 @@ class PartitionMatcher:
         if first is None or last is None:
             return False
         return bool(abs(last - first) < window_size(window, self._query.time_type))
+
+
+def cannot_skip(after: AfterMatch, reason: str) -> ExecutionError:
+    return ExecutionError(
+        f"AFTER MATCH SKIP {after.skip.value} {printable(after.variable or '')} cannot be done: {reason}",
+        hint="Skip to a variable that every match has, and that is not its first row; or use PAST LAST ROW.",
+    )
 
 
 def _match(start: int, number: int, bound: Bound | None) -> RowMatch:

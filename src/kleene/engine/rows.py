@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -10,16 +11,17 @@ import pyarrow.compute as pc
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
+from kleene.engine.compiled.row_engine import FoundRows, row_matches
 from kleene.engine.evaluate import evaluate
 from kleene.engine.events import PlainValue, check_order_key, plain_values
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
-from kleene.engine.row_output import OutputRow, output_rows
-from kleene.engine.row_reference import PartitionMatcher, RowBindings, distinct_key
+from kleene.engine.row_output import OutputRow, output_rows, unmatched_rows
+from kleene.engine.row_reference import PartitionMatcher, RowBindings, RowMatch, distinct_key
 from kleene.engine.sorting import sortable
 from kleene.ir import expr as ir
-from kleene.ir.options import Selection
+from kleene.ir.options import RowsPerMatch, Selection
 from kleene.schema import Schema, Type
 
 
@@ -68,11 +70,39 @@ def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> lis
     for positions in _partitions(query, table):
         here = {name: [values[position] for position in positions] for name, values in columns.items()}
         if query.definition.selection is Selection.FIRST_COMPLETED:
-            found += regex_rows(query, here, positions, run_limit)
+            key = {name: table.column(name)[positions[0]].as_py() for name in query.partition_by}
+            found += regex_rows(query, here, positions, run_limit, key)
         else:
             matcher = PartitionMatcher(query, here, len(positions), run_limit)
-            found += output_rows(query, matcher.matches(), here, positions)
+            matches = list(matcher.matches())
+            found += output_rows(query, matches, here, positions)
+            if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+                found += unmatched_rows(matches, positions, range(len(positions)))
     return sorted(found, key=lambda row: row.order)
+
+
+def rows_of_matches(query: AnalyzedRowPattern, table: pa.Table, found: FoundRows) -> list[OutputRow]:
+    """The rows of the output for matches that the compiled engine found, in its order."""
+    assert query.schema is not None
+    columns = _plain_columns([measure.expression for measure in query.measures], query.schema, table)
+    is_all = query.definition.selection is Selection.ALL_MATCHES
+    rows: list[OutputRow] = []
+    for at, matches in enumerate(row_matches(found, is_all)):
+        if matches or query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+            positions = found.grouped.order[found.groups[at, 0] : found.groups[at, 5]].tolist()
+            here = {name: [values[position] for position in positions] for name, values in columns.items()}
+            rows += output_rows(query, matches, here, positions)
+            if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+                rows += _unmatched(found, at, matches, positions)
+    return sorted(rows, key=lambda row: row.order)
+
+
+def _unmatched(found: FoundRows, at: int, matches: list[RowMatch], positions: list[int]) -> Iterator[OutputRow]:
+    """The rows of the partition that are in no match; of a stream, those that are decided now."""
+    if found.decided is None or found.began is None or found.covered is None:
+        return unmatched_rows(matches, positions, range(len(positions)))
+    rows = range(int(found.began[at]), int(found.decided[at]))
+    return unmatched_rows(matches, positions, rows, int(found.covered[at]))
 
 
 def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:

@@ -10,10 +10,18 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine import reference, rows
+from kleene.engine.choice import SMALL, TINY, Choice, choose
+from kleene.engine.compiled.batches import nullable_names
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.jit import is_cached, is_loaded
+from kleene.engine.compiled.regex_engine import RegexProgram, find_regex, regex_output
+from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
+from kleene.engine.compiled.sase_engine import SaseProgram, find_matches
 from kleene.engine.events import Events
-from kleene.engine.matches import Match
+from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import output_schema, output_table
-from kleene.engine.row_output import row_output_schema, row_output_table
+from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
+from kleene.ir.options import Format, Selection
 from kleene.plan.plan import Plan
 
 ROWS_PER_BATCH = 10_000
@@ -21,30 +29,8 @@ ROWS_PER_BATCH = 10_000
 
 def run(plan: Plan, table: pa.Table, with_times: bool = False) -> pa.Table:
     """The matches as rows, in output order."""
-    batches = [part.table for part in run_in_batches(plan, table, with_times)]
+    batches = [part.table for part in Runner(plan).batches(table, with_times)]
     return batches[0] if len(batches) == 1 else pa.concat_tables(batches)
-
-
-@dataclass(frozen=True, slots=True)
-class ResultBatch:
-    """Some thousand rows of the result; for SASE, with the matches that they stand for."""
-
-    table: pa.Table
-    matches: list[Match]
-
-
-def run_in_batches(plan: Plan, table: pa.Table, with_times: bool = False) -> Iterator[ResultBatch]:
-    """The result in pieces of bounded size; of no rows, one empty piece."""
-    query = plan.query
-    if isinstance(query, AnalyzedRowPattern):
-        found = rows.find_rows(query, table, plan.run_limit)
-        for start in range(0, len(found) or 1, ROWS_PER_BATCH):
-            yield ResultBatch(row_output_table(query, table, found[start : start + ROWS_PER_BATCH]), [])
-        return
-    events, matches = find(plan, table)
-    for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
-        part = matches[start : start + ROWS_PER_BATCH]
-        yield ResultBatch(output_table(query, events, part, table.schema, with_times), part)
 
 
 def result_schema(plan: Plan, columns: pa.Schema, with_times: bool = False) -> pa.Schema:
@@ -53,10 +39,78 @@ def result_schema(plan: Plan, columns: pa.Schema, with_times: bool = False) -> p
     return output_schema(plan.query, columns, with_times)
 
 
-def find(plan: Plan, table: pa.Table) -> tuple[Events, list[Match]]:
-    """The matches of a SASE query."""
-    query = plan.query
-    assert isinstance(query, AnalyzedQuery)
+@dataclass(frozen=True, slots=True)
+class ResultBatch:
+    """Some thousand rows of the result; for SASE, with the matches that they stand for."""
+
+    table: pa.Table
+    matches: FlatMatches | None
+
+
+class Runner:
+    """A plan with its engine, ready for any number of tables."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.choice: Choice = choose(plan)
+        self._seen = 0  # events so far: many small tables are worth as much as a large one
+        self._program: SaseProgram | None = None
+        self._rows_program: RowProgram | RegexProgram | None = None
+        if isinstance(plan.query, AnalyzedRowPattern) and self.choice.engine != "reference":
+            is_regex = plan.query.definition.selection is Selection.FIRST_COMPLETED
+            make = RegexProgram if is_regex else RowProgram
+            self._rows_program = make(plan.query, self.choice.engine == "compiled")
+        if isinstance(plan.query, AnalyzedQuery) and self.choice.engine != "reference":
+            assert self.choice.algorithm is not None
+            self._program = SaseProgram(plan.query, self.choice.algorithm, self.choice.engine == "compiled")
+
+    def batches(self, table: pa.Table, with_times: bool = False) -> Iterator[ResultBatch]:
+        """The result in pieces of bounded size; of no rows, one empty piece."""
+        query = self.plan.query
+        if isinstance(query, AnalyzedRowPattern):
+            found = self._rows(query, table)
+            for start in range(0, len(found) or 1, ROWS_PER_BATCH):
+                yield ResultBatch(row_output_table(query, table, found[start : start + ROWS_PER_BATCH]), None)
+            return
+        assert query.schema is not None
+        events, matches = Events(table, query.schema, query.order_by), self.find(table)
+        for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
+            part = matches[start : start + ROWS_PER_BATCH]
+            yield ResultBatch(output_table(query, events, part, table.schema, with_times), part)
+
+    def _rows(self, query: AnalyzedRowPattern, table: pa.Table) -> list[OutputRow]:
+        program = self._rows_program
+        if program is not None and self._is_worth_compiling(program, table):
+            try:
+                if isinstance(program, RegexProgram):
+                    return regex_output(query, find_regex(program, table, self.plan.run_limit))
+                return rows.rows_of_matches(query, table, find_row_matches(program, table, self.plan.run_limit))
+            except GaveUpError:
+                pass
+        return rows.find_rows(query, table, self.plan.run_limit)
+
+    def find(self, table: pa.Table) -> FlatMatches:
+        """The matches of a SASE query."""
+        query, plan = self.plan.query, self.plan
+        assert isinstance(query, AnalyzedQuery)
+        if self._program is not None and self._is_worth_compiling(self._program, table):
+            try:
+                return find_matches(self._program, table, plan.format, plan.run_limit)
+            except GaveUpError:
+                pass  # the interpreter knows whether this is an error, and says which
+        return _interpreted(query, table, plan.format, plan.run_limit)
+
+    def _is_worth_compiling(self, program: SaseProgram | RowProgram | RegexProgram, table: pa.Table) -> bool:
+        """Whether machine code is at hand, or will be sooner than the interpreter is done."""
+        self._seen += table.num_rows
+        if self.plan.engine != "auto" or self._seen > SMALL:
+            return True
+        generated = program.generated(nullable_names(table))
+        at_hand = is_loaded if self._seen <= TINY else is_cached
+        return at_hand(generated.source, generated.signatures)
+
+
+def _interpreted(query: AnalyzedQuery, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:
     assert query.schema is not None
     events = Events(table, query.schema, query.order_by)
-    return events, reference.find_matches(query, events, plan.format, plan.run_limit)
+    return flat_matches(reference.find_matches(query, events, format_, run_limit), len(query.components))

@@ -11,7 +11,9 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.errors import UnsupportedError, did_you_mean, listed, shown
 from kleene.ir.options import Format, Strategy
 
-ENGINES = ("auto", "reference")
+ENGINES = ("auto", "compiled", "generated", "reference")
+ALGORITHMS = ("auto", "basic", "merge", "backtrack")
+MODES = ("verbose", "compressed")
 DEFAULT_RUN_LIMIT = 1_000_000
 
 
@@ -42,6 +44,7 @@ class Plan:
     engine: str
     format: Format = Format.ALL
     run_limit: int = DEFAULT_RUN_LIMIT
+    algorithm: str = "auto"
 
 
 def make_plan(
@@ -49,9 +52,17 @@ def make_plan(
     format: str = "all",
     engine: str = "auto",
     run_limit: int = DEFAULT_RUN_LIMIT,
+    algorithm: str = "auto",
 ) -> Plan:
-    """The plan for a query."""
-    return Plan(query, choose_split(query), _choose_engine(engine), _checked_format(format), _checked_limit(run_limit))
+    """The plan for a query; which engine can run it shows when its code is made."""
+    return Plan(
+        query,
+        choose_split(query),
+        checked_choice("engine", engine, ENGINES),
+        _checked_format(format),
+        _checked_limit(run_limit),
+        checked_choice("algorithm", algorithm, ALGORITHMS),
+    )
 
 
 def choose_split(query: AnalyzedQuery | AnalyzedRowPattern) -> ByKey | OneStream:
@@ -67,10 +78,12 @@ def choose_split(query: AnalyzedQuery | AnalyzedRowPattern) -> ByKey | OneStream
     return OneStream("the query has no equivalence test")
 
 
-def _choose_engine(engine: str) -> str:
-    if not isinstance(engine, str) or engine not in ENGINES:
-        raise UnsupportedError(f"there is no engine {shown(engine)}", hint=_choices("Engines", engine, ENGINES))
-    return "reference"
+def checked_choice(what: str, given: str, names: Sequence[str]) -> str:
+    if not isinstance(given, str) or given not in names:
+        raise UnsupportedError(
+            f"there is no {what} {shown(given)}", hint=_choices(f"{what.capitalize()}s", given, names)
+        )
+    return given
 
 
 def _choices(what: str, given: object, names: Sequence[str]) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 import pyarrow as pa
 
-from kleene.engine.matches import Match
+from kleene.engine.matches import Array, FlatMatches
 
 MATCH_ORDER = "__kleene_match_order"
 """The column's name while it travels from one query of a program to the next."""
@@ -28,23 +27,24 @@ def _event_type(columns: pa.Schema, sort_columns: Sequence[str]) -> pa.DataType:
     return pa.struct(fields)
 
 
-def match_order_column(table: pa.Table, matches: Sequence[Match], sort_columns: Sequence[str]) -> pa.Array:
-    positions = [match.positions for match in matches]
-    lengths = [[-len(events) for events in match.selected] for match in matches]
-    events = _event_keys(table, [position for part in positions for position in part], sort_columns)
-    offsets = pa.array(list(accumulate(map(len, positions), initial=0)), pa.int32())
+def match_order_column(table: pa.Table, matches: FlatMatches, sort_columns: Sequence[str]) -> pa.Array:
+    components = matches.lengths.shape[1]
+    lengths = pa.array(-matches.lengths.reshape(-1), pa.int64())
+    ends = pa.array(range(0, len(lengths) + 1, components), pa.int32())
     return pa.StructArray.from_arrays(
         [
-            _event_keys(table, [match.last for match in matches], sort_columns),
-            _event_keys(table, [match.first for match in matches], sort_columns),
-            pa.ListArray.from_arrays(offsets, events),
-            pa.array(lengths, pa.list_(pa.int64())),
+            _event_keys(table, matches.last, sort_columns),
+            _event_keys(table, matches.first, sort_columns),
+            pa.ListArray.from_arrays(
+                pa.array(matches.offsets, pa.int32()), _event_keys(table, matches.positions, sort_columns)
+            ),
+            pa.ListArray.from_arrays(ends, lengths),
         ],
         names=["last", "first", "events", "longer_first"],
     )
 
 
-def _event_keys(table: pa.Table, positions: Sequence[int], sort_columns: Sequence[str]) -> pa.Array:
+def _event_keys(table: pa.Table, positions: Array, sort_columns: Sequence[str]) -> pa.Array:
     taken = table.select(list(sort_columns)).take(pa.array(positions, pa.int64())).combine_chunks()
     arrays: list[pa.Array] = []
     for name in sort_columns:

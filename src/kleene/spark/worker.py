@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import check_order_key, null_order_key
 from kleene.engine.rows import with_computed_keys
-from kleene.engine.run import run_in_batches
+from kleene.engine.run import Runner
 from kleene.plan.plan import Plan
 from kleene.spark.match_order import match_order_column
 from kleene.spark.names import plain_names
@@ -55,8 +55,9 @@ class Matcher:
     with_times: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        runner = Runner(self.plan)
         for table in self._complete_keys(self._checked(batches)):
-            yield from self._matches(table)
+            yield from self._matches(runner, table)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The batches with the columns that the plan knows; an error if any event has no place in the order."""
@@ -103,10 +104,11 @@ class Matcher:
         both = pa.concat_tables([left.select(self.key).slice(0, 1), right.select(self.key).slice(0, 1)])
         return all(_equals_last(both.column(name))[0].as_py() for name in self.key)
 
-    def _matches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        for part in run_in_batches(self.plan, table, self.with_times):
+    def _matches(self, runner: Runner, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        for part in runner.batches(table, self.with_times):
             rows = part.table
             if self.sort_columns is not None:
+                assert part.matches is not None
                 order = match_order_column(table, part.matches, self.sort_columns)
                 rows = rows.append_column(self.result.field(self.result.names[-1]), order.cast(self.result.types[-1]))
             yield from rows.cast(self.result).to_batches()

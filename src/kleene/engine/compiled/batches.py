@@ -1,0 +1,151 @@
+"""A table of events, in order, to what kernels read: rows grouped by partition, columns as arrays, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.compiled.columns import (
+    Array,
+    Dictionary,
+    Layout,
+    MissingFrom,
+    attribute_array,
+    computed_array,
+)
+from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.events import TYPE_OF_EVENT
+from kleene.engine.sorting import sortable
+from kleene.ir import expr as ir
+from kleene.schema import STRING, Schema, Type
+
+EMPTY = np.empty(0, np.int64)
+EMPTY_FLOAT = np.empty(0, np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Rows of the table in the order of their partitions: `order[r]` is the position in the table of row r.
+
+    Partition g, whose number is numbers[g], has the rows from begins[g] to begins[g + 1].
+    """
+
+    order: Array
+    begins: Array
+    numbers: Array
+    is_identity: bool
+
+    def permuted(self, values: Array) -> Array:
+        if self.is_identity or not len(values):
+            return values
+        return values[self.order]
+
+
+def group(codes: Array, count: int, jit: bool) -> Grouped:
+    """Rows together by their codes; rows of code -1 are left out."""
+    if not len(codes):
+        return Grouped(EMPTY, np.zeros(1, np.int64), EMPTY, True)
+    if count == 1 and int(codes.min()) == 0:
+        begins = np.array([0, len(codes)], np.int64)
+        return Grouped(np.arange(len(codes)), begins, np.zeros(1, np.int64), True)
+    counts, order = np.zeros(count + 1, np.int64), np.empty(len(codes), np.int64)
+    total = shared_loops(jit)["group_rows"](codes, counts, order)
+    present = np.flatnonzero(np.diff(counts))
+    begins = np.append(counts[present], total).astype(np.int64)
+    return Grouped(order[:total], begins, present, False)
+
+
+def partition_codes(table: pa.Table, names: Sequence[str], null_is_a_key: bool) -> tuple[Array, int]:
+    """For each row the number of its partition, and how many there are; -1 where a NULL or NaN leaves it in none."""
+    codes, count = np.zeros(table.num_rows, np.int64), 1
+    for name in names:
+        column = sortable(table.column(name), name).combine_chunks()
+        encoded = column.dictionary_encode(null_encoding="encode" if null_is_a_key else "mask")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        size = max(len(encoded.dictionary), 1)
+        if not null_is_a_key and pa.types.is_floating(encoded.dictionary.type):
+            is_nan = np.append(np.isnan(encoded.dictionary.to_numpy(zero_copy_only=False)), False)
+            indices[is_nan[indices]] = -1
+        outside = (codes < 0) | (indices < 0)
+        if count == 1:
+            codes, count = indices, size
+        else:
+            both = codes * size + indices
+            _, codes = np.unique(both, return_inverse=True)
+            count = int(codes.max()) + 1 if len(codes) else 1
+        codes[outside] = -1
+    return codes, count
+
+
+def nullable_names(table: pa.Table) -> frozenset[str]:
+    return frozenset(name for name in table.column_names if table.column(name).null_count)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What generated functions read: the tuple of columns, and the constants."""
+
+    columns: tuple[Array, ...]
+    integers: Array
+    floats: Array
+
+
+def arguments(
+    layout: Layout, table: pa.Table, schema: Schema, types: dict[str, Type], grouped: Grouped, dictionary: Dictionary
+) -> Arguments:
+    values: list[Array] = []
+    masks: list[Array] = []
+    for column in layout.columns:
+        found, mask = _column(column.expression, table, schema, types, dictionary)
+        values.append(np.ascontiguousarray(grouped.permuted(found)))
+        masks.append(np.ascontiguousarray(grouped.permuted(mask)))
+    for number, (mask, value) in enumerate(zip(masks, values, strict=True)):
+        if layout.has_mask[number] and len(mask) != len(value):
+            masks[number] = np.zeros(len(value), np.uint8)
+    integers = list(layout.integers)
+    for number, text in layout.strings.items():
+        integers[number] = dictionary.code(text)
+    ranks = dictionary.ranks() if layout.needs_ranks else np.zeros(1, np.int64)
+    return Arguments(
+        (ranks, *(array for pair in zip(values, masks, strict=True) for array in pair)),
+        np.array(integers or [0], np.int64),
+        np.array(layout.floats or [0.0], np.float64),
+    )
+
+
+def _column(
+    expression: ir.Expr, table: pa.Table, schema: Schema, types: dict[str, Type], dictionary: Dictionary
+) -> tuple[Array, Array]:
+    if isinstance(expression, ir.Attribute):
+        return attribute_array(table, expression.name, types[expression.name], dictionary)
+    if isinstance(expression, MissingFrom):
+        return _missing(expression, table, schema), np.empty(0, np.uint8)
+    return computed_array(expression, table, types, dictionary)
+
+
+def _missing(wanted: MissingFrom, table: pa.Table, schema: Schema) -> Array:
+    encoded = table.column(TYPE_OF_EVENT).combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    lacks = [not all(schema.has(name, item) for item in wanted.attributes) for name in encoded.dictionary.to_pylist()]
+    by_type = np.array(lacks or [False], np.uint8)
+    return np.ascontiguousarray(by_type[encoded.indices.to_numpy(zero_copy_only=False)])
+
+
+def types_of(schema: Schema) -> dict[str, Type]:
+    found = dict(schema.attributes)
+    if schema.by_type is not None:
+        found[TYPE_OF_EVENT] = STRING
+    return found
+
+
+def grown(array: Array, length: int) -> Array:
+    """A longer array that begins with the same rows."""
+    larger = np.zeros((length, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger

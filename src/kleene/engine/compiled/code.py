@@ -1,0 +1,562 @@
+"""Typed expressions to Python source that numba can compile.
+
+A value becomes three pieces of code: the value, whether it is NULL, and whether computing it is an error. A condition
+becomes code for "it is TRUE", for "it is FALSE" and for the error. Connectives combine them as the interpreter would,
+from left to right, so that an error in what need not be looked at does not count. No name and no literal of the query
+gets into the source: columns and constants are numbered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout, kind_of
+from kleene.engine.evaluate import evaluate
+from kleene.errors import ExecutionError
+from kleene.ir import expr as ir
+from kleene.ir.text import expression_text
+from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, DecimalType, TimestampType
+
+MOST_CHOICES = 16
+"""Longer lists of IN are looked up beforehand where that can be done."""
+_DEPENDENT = (ir.Attribute, ir.Events, ir.Length, ir.Aggregate, ir.Navigation, ir.Classifier, ir.MatchNumber)
+_NO_EVENTS: Any = None
+_SIGNS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_OPPOSITE = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+class NotExpressibleError(Exception):
+    """The engine has no code for this; the message says for what."""
+
+
+class _NeedsColumnError(Exception):
+    """A part that only the interpreter can compute, which it can do beforehand if the part is of one event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    code: str
+    null: str | None = None
+    bad: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    true: str
+    false: str
+    bad: str | None = None
+
+
+class Reader(Protocol):
+    """Where the values of events come from."""
+
+    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
+        """An attribute, an aggregate, or another node that depends on the events."""
+
+    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
+        """A node by which the event is known, if the expression reads just one event; else None."""
+
+    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
+        """The column's value for the event that the node reads."""
+
+
+class _AllNull:
+    """An event that does not exist."""
+
+    def value(self, expression: ir.Expr) -> Any:
+        return None
+
+
+@dataclass(slots=True)
+class Code:
+    """Lines of a function that is being written."""
+
+    layout: Layout
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+    _count: int = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.line(head)
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.line("pass")
+        self.depth -= 1
+
+    def name(self) -> str:
+        self._count += 1
+        return f"v{self._count}"
+
+    def temp(self, code: str) -> str:
+        """A name for the value, unless it is short enough to be repeated."""
+        if len(code) <= 12 and " " not in code:
+            return code
+        found = self.name()
+        self.line(f"{found} = {code}")
+        return found
+
+    def pair(self, code: str) -> tuple[str, str]:
+        value, flag = self.name(), self.name()
+        self.line(f"{value}, {flag} = {code}")
+        return value, flag
+
+    # --- columns -------------------------------------------------------------------------------------------------
+
+    def column(self, number: int, row: str) -> Scalar | Truth:
+        """The value of the column in the row."""
+        layout = self.layout
+        column = layout.columns[number]
+        value = f"columns[{2 * number + 1}][{row}]"
+        null = bad = None
+        if layout.has_mask[number]:
+            mask = self.temp(f"columns[{2 * number + 2}][{row}]")
+            null = f"({mask} == {IS_NULL})"
+            bad = f"({mask} == {IS_BAD})" if column.attribute is None else None
+        if column.kind == "b":
+            return as_truth(Scalar(value, null, bad))
+        return Scalar(self.temp(value), null, bad)
+
+    # --- conditions ----------------------------------------------------------------------------------------------
+
+    def truth(self, expression: ir.Expr, reader: Reader) -> Truth:
+        """The condition, in pieces short enough to be used more than once."""
+        found = self._try(expression, reader)
+        return self._short(found if isinstance(found, Truth) else as_truth(found))
+
+    def scalar(self, expression: ir.Expr, reader: Reader) -> Scalar:
+        found = self._try(expression, reader)
+        return found if isinstance(found, Scalar) else as_scalar(found)
+
+    def _short(self, truth: Truth) -> Truth:
+        long = 60
+        return Truth(
+            self.temp(truth.true) if len(truth.true) > long else truth.true,
+            self.temp(truth.false) if len(truth.false) > long else truth.false,
+            self.temp(truth.bad) if truth.bad is not None and len(truth.bad) > long else truth.bad,
+        )
+
+    def _try(self, expression: ir.Expr, reader: Reader) -> Scalar | Truth:
+        """The code for an expression, or, where there is none, a column that was computed beforehand."""
+        mark, count = len(self.lines), self._count
+        try:
+            return self._value(expression, reader)
+        except _NeedsColumnError as reason:
+            del self.lines[mark:]
+            self._count = count
+            if not any(isinstance(node, _DEPENDENT) for node in ir.walk(expression)):
+                return self._folded(expression)
+            event = reader.one_event(expression)
+            if event is None:
+                raise NotExpressibleError(str(reason)) from None
+            return reader.of_event(self.layout.column(expression), event, self)
+
+    def _folded(self, expression: ir.Expr) -> Scalar | Truth:
+        """The value of an expression that depends on no event."""
+        try:
+            value = evaluate(expression, _NO_EVENTS)
+        except ExecutionError:
+            raise NotExpressibleError(f"the constant {_shown(expression)}, which has no value") from None
+        assert expression.type is not None
+        return self._literal(ir.Literal(value, expression.type, type=expression.type), value)
+
+    def for_nulls(self, expression: ir.Expr) -> Scalar | Truth:
+        """The value of an expression over an event that does not exist: all its attributes are NULL."""
+        try:
+            value = evaluate(expression, _AllNull())
+        except ExecutionError:
+            raise NotExpressibleError(f"{_shown(expression)}, which has no value for NULLs") from None
+        assert expression.type is not None
+        return self._literal(ir.Literal(value, expression.type, type=expression.type), value)
+
+    def either(self, test: str, one: Scalar | Truth, other: Scalar | Truth, like: ir.Expr) -> Scalar | Truth:
+        """One value where the test holds, else the other."""
+        left, right = (item if isinstance(item, Scalar) else as_scalar(item) for item in (one, other))
+        found = Scalar(
+            f"({left.code} if {test} else {right.code})",
+            _chosen(test, left.null, right.null),
+            _chosen(test, left.bad, right.bad),
+        )
+        return as_truth(found) if like.type == BOOLEAN else found
+
+    def _value(self, expression: ir.Expr, reader: Reader) -> Scalar | Truth:
+        match expression:
+            case ir.Literal(value=value):
+                return self._literal(expression, value)
+            case ir.Comparison(operator=operator, left=left, right=right):
+                return self._comparison(operator, left, right, reader)
+            case ir.And(operands=operands):
+                return self._all([self.truth(operand, reader) for operand in operands])
+            case ir.Or(operands=operands):
+                return negated(self._all([negated(self.truth(operand, reader)) for operand in operands]))
+            case ir.Not(operand=operand):
+                return negated(self.truth(operand, reader))
+            case ir.IsNull(operand=operand):
+                return self._is_null(operand, reader)
+            case ir.In(operand=operand, choices=choices):
+                if len(choices) > MOST_CHOICES and reader.one_event(expression) is not None:
+                    raise _NeedsColumnError("a long list")
+                equal = [negated(self._comparison("=", operand, choice, reader)) for choice in choices]
+                return negated(self._all([self._short(item) for item in equal]))
+            case ir.Case():
+                return self._case(expression, reader)
+            case ir.Arithmetic():
+                return self._arithmetic(expression, reader)
+            case ir.Negate(operand=operand):
+                if expression.type == FLOAT:
+                    found = self.scalar(operand, reader)
+                    return Scalar(f"(-{found.code})", found.null, found.bad)
+                found = self.scalar(operand, reader)
+                return self.checked(f"subtract(0, {found.code})", [found], expression)
+            case ir.Cast():
+                return self._cast(expression, reader)
+            case ir.Function():
+                return self._function(expression, reader)
+            case ir.Like():
+                raise _NeedsColumnError(f"LIKE over several events ({_shown(expression)})")
+            case ir.PythonCall():
+                raise NotExpressibleError("it calls a Python function")
+        return reader.read(expression, self)
+
+    def _literal(self, expression: ir.Literal, value: object) -> Scalar | Truth:
+        if value is None:
+            return Scalar("0.0" if expression.type == FLOAT else "0", "True")
+        if isinstance(value, bool):
+            return Truth(str(value), str(not value))
+        if isinstance(value, str):
+            return Scalar(self.layout.string(value))
+        if isinstance(value, float):
+            return Scalar(self.layout.float_(value))
+        if isinstance(value, int) and -(2**63) <= value < 2**63:
+            return Scalar(self.layout.integer(value))
+        raise _NeedsColumnError(f"the number {_shown(expression)}, wider than 64 bits")
+
+    def _all(self, truths: list[Truth]) -> Truth:
+        """AND, looked at from left to right until one is FALSE."""
+        true, false, bad = "True", "False", None
+        for item in truths:
+            if item.bad is not None:
+                new = item.bad if false == "False" else f"(not {false} and {item.bad})"
+                own_false = f"(not {item.bad} and {item.false})"
+            else:
+                new, own_false = None, item.false
+            if bad is not None:
+                own_false = f"(not {bad} and {own_false})"
+            bad = _either(bad, new)
+            false = _either_code(false, own_false)
+            true = item.true if true == "True" else f"({true} and {item.true})"
+            combined = self._short(Truth(true, false, bad))
+            true, false, bad = combined.true, combined.false, combined.bad
+        return Truth(true, false, bad)
+
+    def _is_null(self, operand: ir.Expr, reader: Reader) -> Truth:
+        if operand.type == BOOLEAN:
+            inner = self.truth(operand, reader)
+            known = f"({inner.true} or {inner.false})"
+            return _guarded(Truth(f"(not {known})", known), inner.bad)
+        found = self.scalar(operand, reader)
+        null = found.null or "False"
+        return _guarded(Truth(f"({null})", f"(not {null})"), found.bad)
+
+    def _comparison(self, operator: str, left: ir.Expr, right: ir.Expr, reader: Reader) -> Truth:
+        sides = [self._compared(side, reader) for side in (left, right)]
+        codes = [self.temp(side.code) for side in sides]
+        null = _either(sides[0].null, sides[1].null)
+        if STRING in (left.type, right.type) and operator not in ("=", "!="):
+            self.layout.needs_ranks = True
+            codes = [f"columns[0][{code}]" for code in codes]
+        if FLOAT in (left.type, right.type):
+            for side, code in zip((left, right), codes, strict=True):
+                if side.type == FLOAT and not isinstance(side, ir.Literal):
+                    null = _either(null, f"({code} != {code})")
+        bad = _either(sides[0].bad, sides[1].bad)
+        first, second = codes
+        true, false = f"({first} {_SIGNS[operator]} {second})", f"({first} {_OPPOSITE[operator]} {second})"
+        if null is not None:
+            null = self.temp(null)
+            true, false = f"(not {null} and {true})", f"(not {null} and {false})"
+        return _guarded(Truth(true, false), bad)
+
+    def _compared(self, side: ir.Expr, reader: Reader) -> Scalar:
+        """A side of a comparison; a decimal that an implicit conversion makes too wide is as large as can be."""
+        if isinstance(side, ir.Cast) and side.implicit and isinstance(side.to, DecimalType):
+            power = _power(side)
+            if power is not None:
+                inner = self.scalar(side.operand, reader)
+                factor = self.layout.integer(10**power)
+                return Scalar(f"multiply_or_stop({inner.code}, {factor})", inner.null, inner.bad)
+        return self.scalar(side, reader)
+
+    def _case(self, expression: ir.Case, reader: Reader) -> Scalar | Truth:
+        conditions = [self.truth(condition, reader) for condition, _ in expression.branches]
+        if expression.type == BOOLEAN:
+            results = [as_scalar(self.truth(result, reader)) for _, result in expression.branches]
+            default = as_scalar(self.truth(expression.default, reader))
+        else:
+            results = [self.scalar(result, reader) for _, result in expression.branches]
+            default = self.scalar(expression.default, reader)
+        if isinstance(expression.type, DecimalType):
+            results = [self._within_decimal(result) for result in results]
+            default = self._within_decimal(default)
+        code, null, bad = default.code, default.null, default.bad
+        for condition, result in reversed(list(zip(conditions, results, strict=True))):
+            test = self.temp(condition.true)
+            code = self.temp(f"({result.code} if {test} else {code})")
+            null = _chosen(test, result.null, null)
+            bad = _either(condition.bad, _chosen(test, result.bad, bad))
+        found = Scalar(code, null, bad)
+        return as_truth(found) if expression.type == BOOLEAN else found
+
+    def _within_decimal(self, value: Scalar) -> Scalar:
+        limit = self.layout.integer(10**18)
+        wide = f"({value.code} >= {limit} or {value.code} <= -{limit})"
+        return Scalar(value.code, value.null, _either(value.bad, f"(not {value.null or 'False'} and {wide})"))
+
+    # --- numbers -------------------------------------------------------------------------------------------------
+
+    def checked(self, call: str, operands: list[Scalar], expression: ir.Expr) -> Scalar:
+        """The result of a function that also says whether it went too far."""
+        null = bad = None
+        for operand in operands:
+            null, bad = _either(null, operand.null), _either(bad, operand.bad)
+        value, flag = self.pair(call)
+        if null is not None:
+            flag = f"(not {null} and {flag})"
+        found = Scalar(value, null, _either(bad, flag))
+        return self._within_decimal(found) if isinstance(expression.type, DecimalType) else found
+
+    def _arithmetic(self, expression: ir.Arithmetic, reader: Reader) -> Scalar:
+        left, right = self.scalar(expression.left, reader), self.scalar(expression.right, reader)
+        null, bad = _either(left.null, right.null), _either(left.bad, right.bad)
+        operator = expression.operator
+        is_float = expression.type == FLOAT
+        if operator == "/":
+            divisor = self.temp(right.code)
+            whole = self._as_float_code(expression.left, left), self._as_float_code(expression.right, Scalar(divisor))
+            return Scalar(f"divide({whole[0]}, {whole[1]})", _either(null, f"({divisor} == 0)"), bad)
+        if operator == "%":
+            divisor = self.temp(right.code)
+            name = "float_remainder" if is_float else "remainder"
+            return Scalar(f"{name}({left.code}, {divisor})", _either(null, f"({divisor} == 0)"), bad)
+        if is_float:
+            return Scalar(f"({left.code} {operator} {right.code})", null, bad)
+        name = {"+": "add", "-": "subtract", "*": "multiply"}[operator]
+        return self.checked(f"{name}({left.code}, {right.code})", [left, right], expression)
+
+    def _as_float_code(self, expression: ir.Expr, value: Scalar) -> str:
+        return value.code if expression.type == FLOAT else f"float({value.code})"
+
+    def as_float(self, value: Scalar, type_: object) -> Scalar:
+        """A number as a float; decimals of more than 2^53 units are left to the interpreter, to be exact."""
+        if isinstance(type_, DecimalType):
+            code = self.temp(value.code)
+            wide = f"({code} > EXACT_IN_FLOAT or {code} < -EXACT_IN_FLOAT)"
+            power = self.layout.float_(float(10**type_.scale))
+            return Scalar(
+                f"(float({code}) / {power})",
+                value.null,
+                _either(value.bad, f"(not {value.null or 'False'} and {wide})"),
+            )
+        return value if type_ == FLOAT else Scalar(f"float({value.code})", value.null, value.bad)
+
+    def _cast(self, cast: ir.Cast, reader: Reader) -> Scalar | Truth:
+        source, target = cast.operand.type, cast.to
+        if source == STRING or target == STRING:
+            if source == target:
+                return self.scalar(cast.operand, reader)
+            raise _NeedsColumnError(f"a conversion of strings over several events ({_shown(cast)})")
+        if isinstance(cast.operand, ir.Literal) and cast.operand.value is None:
+            return Scalar("0.0" if target == FLOAT else "0", "True")
+        if target == BOOLEAN:
+            if source == BOOLEAN:
+                return self.truth(cast.operand, reader)
+            found = self.scalar(cast.operand, reader)
+            return as_truth(Scalar(f"({found.code} != 0)", found.null, found.bad))
+        found = self.scalar(cast.operand, reader)
+        match target:
+            case DecimalType():
+                power = _power(cast)
+                if power is None:
+                    raise _NeedsColumnError(f"a conversion to decimal over several events ({_shown(cast)})")
+                scaled = self.checked(f"multiply({found.code}, {self.layout.integer(10**power)})", [found], ir.Expr())
+                if cast.implicit:
+                    return scaled
+                limit = self.layout.integer(10**cast.digits)
+                wide = f"({scaled.code} >= {limit} or {scaled.code} <= -{limit})"
+                return Scalar(
+                    scaled.code, scaled.null, _either(scaled.bad, f"(not {scaled.null or 'False'} and {wide})")
+                )
+            case TimestampType() if source == DATE:
+                return self.checked(f"multiply({found.code}, {self.layout.integer(86_400_000_000)})", [found], cast)
+            case _ if target == source or (isinstance(source, TimestampType) and isinstance(target, TimestampType)):
+                return found
+            case _ if target == FLOAT:
+                return self.as_float(found, source)
+            case _ if target == INTEGER and source == FLOAT:
+                return self.checked(f"truncated({found.code})", [found], cast)
+            case _ if target == INTEGER and isinstance(source, DecimalType):
+                whole = self.layout.integer(10**source.scale)
+                code = self.temp(found.code)
+                return Scalar(f"({code} // {whole} if {code} >= 0 else -(-{code} // {whole}))", found.null, found.bad)
+            case _ if target == INTEGER and source == BOOLEAN:
+                return found
+            case _ if target == DATE and isinstance(source, TimestampType):
+                return Scalar(f"({found.code} // {self.layout.integer(86_400_000_000)})", found.null, found.bad)
+        raise _NeedsColumnError(f"the conversion {_shown(cast)} over several events")
+
+    def _function(self, call: ir.Function, reader: Reader) -> Scalar | Truth:
+        name = call.name
+        if name in ("lower", "upper", "length", "concat", "power"):
+            raise _NeedsColumnError(f"{name} over several events ({_shown(call)})")
+        if name == "round":
+            return self._round(call, reader)
+        if call.type == BOOLEAN:
+            arguments = [as_scalar(self.truth(argument, reader)) for argument in call.arguments]
+        else:
+            arguments = [self.scalar(argument, reader) for argument in call.arguments]
+        match name:
+            case "coalesce":
+                found = self._first_known(arguments, call)
+                return as_truth(found) if call.type == BOOLEAN else found
+            case "least" | "greatest":
+                found = self._extreme(call, arguments)
+                return as_truth(found) if call.type == BOOLEAN else found
+        first = arguments[0]
+        match name:
+            case "abs" if call.type == FLOAT:
+                return Scalar(f"abs({first.code})", first.null, first.bad)
+            case "abs":
+                code = self.temp(first.code)
+                negative = self.checked(f"subtract(0, {code} if {code} < 0 else 0)", [first], ir.Expr())
+                return Scalar(f"({negative.code} if {code} < 0 else {code})", negative.null, negative.bad)
+            case "sqrt":
+                return Scalar(f"square_root({first.code})", first.null, first.bad)
+            case "exp":
+                return Scalar(f"exponential({first.code})", first.null, first.bad)
+            case "ln":
+                code = self.temp(first.code)
+                return Scalar(f"logarithm({code})", _either(first.null, f"({code} <= 0.0)"), first.bad)
+            case "floor" | "ceil":
+                return self._whole(call, first)
+        raise _NeedsColumnError(f"{name} over several events ({_shown(call)})")
+
+    def _round(self, call: ir.Function, reader: Reader) -> Scalar:
+        places = call.arguments[1].value if len(call.arguments) > 1 and isinstance(call.arguments[1], ir.Literal) else 0
+        if call.type == INTEGER and isinstance(places, int) and places >= 0:
+            return self.scalar(call.arguments[0], reader)
+        raise _NeedsColumnError(f"round over several events ({_shown(call)})")
+
+    def _whole(self, call: ir.Function, value: Scalar) -> Scalar:
+        source, code = call.arguments[0].type, self.temp(value.code)
+        down = call.name == "floor"
+        if isinstance(source, DecimalType):
+            power = self.layout.integer(10**source.scale)
+            return Scalar(f"({code} // {power})" if down else f"(-(-{code} // {power}))", value.null, value.bad)
+        if source != FLOAT:
+            return value
+        null = _either(value.null, f"({code} - {code} != 0.0)")
+        found = self.checked(f"whole_below({code if down else f'-{code}'})", [Scalar(code, null, value.bad)], call)
+        return found if down else Scalar(f"(-{found.code})", found.null, found.bad)
+
+    def _first_known(self, arguments: list[Scalar], call: ir.Function) -> Scalar:
+        found = arguments[-1]
+        for argument in reversed(arguments[:-1]):
+            if argument.null is not None:
+                code = self.temp(f"({found.code} if {argument.null} else {argument.code})")
+                null = None if found.null is None else self.temp(f"({argument.null} and {found.null})")
+                found = Scalar(code, null, _either(argument.bad, found.bad))
+            else:
+                found = Scalar(argument.code, None, _either(argument.bad, found.bad))
+        return self._within_decimal(found) if isinstance(call.type, DecimalType) else found
+
+    def _extreme(self, call: ir.Function, arguments: list[Scalar]) -> Scalar:
+        """The least or the greatest of those that are neither NULL nor NaN."""
+        sign = "<" if call.name == "least" else ">"
+        found, bad = Scalar("0.0" if call.type == FLOAT else "0", "True"), None
+        for argument in arguments:
+            code = self.temp(argument.code)
+            unknown = argument.null
+            if call.type == FLOAT:
+                unknown = _either(unknown, f"({code} != {code})")
+            bad = _either(bad, argument.bad)
+            if found.null == "True":
+                found = Scalar(code, unknown)
+                continue
+            best = self.temp(found.code)
+            compared = (code, best)
+            if call.type == STRING:
+                self.layout.needs_ranks = True
+                compared = (f"columns[0][{code}]", f"columns[0][{best}]")
+            better = f"{compared[0]} {sign} {compared[1]}"
+            test = f"{found.null} or {better}" if found.null is not None else better
+            if unknown is not None:
+                test = f"not {unknown} and ({test})"
+            null = None if found.null is None or unknown is None else self.temp(f"({found.null} and {unknown})")
+            found = Scalar(self.temp(f"({code} if {test} else {best})"), null)
+        found = Scalar(found.code, found.null, bad)
+        return self._within_decimal(found) if isinstance(call.type, DecimalType) else found
+
+
+def _shown(expression: ir.Expr) -> str:
+    text = expression_text(expression)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _power(cast: ir.Cast) -> int | None:
+    """What a conversion to decimal multiplies by, as a power of ten; None where it does more than that."""
+    assert isinstance(cast.to, DecimalType)
+    source = cast.operand.type
+    if source == INTEGER:
+        return cast.to.scale
+    if isinstance(source, DecimalType) and source.scale <= cast.to.scale:
+        return cast.to.scale - source.scale
+    return None
+
+
+def _either(left: str | None, right: str | None) -> str | None:
+    if left is None or right is None or left == right:
+        return left if left is not None else right
+    return f"({left} or {right})"
+
+
+def _either_code(left: str, right: str) -> str:
+    return right if left == "False" else f"({left} or {right})"
+
+
+def _chosen(test: str, left: str | None, right: str | None) -> str | None:
+    if left is None and right is None:
+        return None
+    return f"({left or 'False'} if {test} else {right or 'False'})"
+
+
+def _guarded(truth: Truth, bad: str | None) -> Truth:
+    if bad is None:
+        return truth
+    return Truth(f"(not {bad} and {truth.true})", f"(not {bad} and {truth.false})", bad)
+
+
+def negated(truth: Truth) -> Truth:
+    return Truth(truth.false, truth.true, truth.bad)
+
+
+def as_truth(value: Scalar) -> Truth:
+    known = _either(value.null, value.bad)
+    if known is None:
+        return Truth(f"({value.code} != 0)", f"({value.code} == 0)")
+    return Truth(f"(not {known} and {value.code} != 0)", f"(not {known} and {value.code} == 0)", value.bad)
+
+
+def as_scalar(truth: Truth) -> Scalar:
+    return Scalar(f"(1 if {truth.true} else 0)", f"(not ({truth.true} or {truth.false}))", truth.bad)
+
+
+def kind_of_expression(expression: ir.Expr) -> str:
+    return kind_of(expression.type)

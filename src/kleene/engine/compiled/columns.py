@@ -1,0 +1,282 @@
+"""Which columns a kernel reads, and their values as arrays.
+
+A kernel knows columns by number: attributes of the input, and values of one event that it cannot compute itself, such
+as `lower(s)`, which are computed beforehand. Strings are codes in one dictionary. A column that has NULLs, or values
+that could not be computed, comes with a mask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.engine.evaluate import evaluate
+from kleene.engine.events import MICROSECONDS_PER_DAY, plain_values
+from kleene.errors import ExecutionError
+from kleene.ir import expr as ir
+from kleene.ir.expr import Position
+from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, NULL, STRING, DecimalType, TimestampType, Type
+
+Array = np.ndarray[Any, Any]
+IS_NULL, IS_BAD = 1, 2
+"""In a mask: the value is NULL; computing it is an error, which counts only where the value is needed."""
+
+
+def kind_of(type_: Type | None) -> str:
+    """How a kernel holds a value: i and f are 64-bit numbers, b a boolean, s the code of a string."""
+    if type_ == FLOAT:
+        return "f"
+    if type_ == BOOLEAN:
+        return "b"
+    return "s" if type_ == STRING else "i"
+
+
+DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "b": np.uint8, "s": np.int64}
+SIGNATURES = {"i": "int64[::1]", "f": "float64[::1]", "b": "uint8[::1]", "s": "int64[::1]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A value that every event has: an attribute, or an expression over attributes of the one event."""
+
+    expression: ir.Expr
+    kind: str
+
+    @property
+    def attribute(self) -> str | None:
+        return self.expression.name if isinstance(self.expression, ir.Attribute) else None
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFrom(ir.Expr):
+    """Whether the event's type lacks one of the attributes (several inputs by name)."""
+
+    attributes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Layout:
+    """The numbers that generated code uses for columns and constants, given out as they are asked for."""
+
+    nullable: frozenset[str]
+    columns: list[Column] = field(default_factory=list)
+    has_mask: list[bool] = field(default_factory=list)
+    integers: list[int] = field(default_factory=list)
+    floats: list[float] = field(default_factory=list)
+    strings: dict[int, str] = field(default_factory=dict)  # by their number among the integers
+    needs_ranks: bool = False
+    errors: list[ir.Expr] = field(default_factory=list)
+
+    def column(self, expression: ir.Expr) -> int:
+        """The number of the column for an expression over one event, whatever variable it is bound to."""
+        own = of_one_event(expression)
+        kind = kind_of(own.type)
+        for number, column in enumerate(self.columns):
+            if column.expression == own and column.kind == kind:
+                return number
+        self.columns.append(Column(own, kind))
+        is_plain = isinstance(own, ir.Attribute) and own.name not in self.nullable
+        self.has_mask.append(not (is_plain or isinstance(own, MissingFrom)))
+        return len(self.columns) - 1
+
+    def integer(self, value: int) -> str:
+        """The code that reads a whole number; small ones may stand in the code itself."""
+        if -1000 <= value <= 1000:
+            return str(value)
+        if value not in self.integers:
+            self.integers.append(value)
+        return f"ki[{self.integers.index(value)}]"
+
+    def float_(self, value: float) -> str:
+        for number, known in enumerate(self.floats):
+            if (known == value and np.signbit(known) == np.signbit(value)) or (known != known and value != value):
+                return f"kf[{number}]"
+        self.floats.append(value)
+        return f"kf[{len(self.floats) - 1}]"
+
+    def string(self, value: str) -> str:
+        for number, known in self.strings.items():
+            if known == value:
+                return f"ki[{number}]"
+        # A place of its own: the code is known only when the dictionary is.
+        self.integers.append(-(2**62) - len(self.integers))
+        self.strings[len(self.integers) - 1] = value
+        return f"ki[{len(self.integers) - 1}]"
+
+    def error(self, expression: ir.Expr) -> int:
+        """The number that a kernel gives back when the expression cannot be computed."""
+        self.errors.append(expression)
+        return -1000 - (len(self.errors) - 1)
+
+    def signature(self) -> str:
+        """The type of the tuple of columns: the ranks of strings, then values and mask of each column."""
+        parts = [f"{SIGNATURES[column.kind]}, uint8[::1]" for column in self.columns]
+        return f"Tuple(({', '.join(['int64[::1]', *parts])},))"
+
+
+def of_one_event(expression: ir.Expr) -> ir.Expr:
+    """The expression with its attributes freed from variables: `lower(a[i].s)` and `lower(b.s)` are one column."""
+    if isinstance(expression, ir.Attribute):
+        return replace(expression, variable=None, position=Position.EACH)
+    return ir.with_children(expression, of_one_event)
+
+
+class Dictionary:
+    """The codes of strings, given out as strings appear; a string keeps its code."""
+
+    def __init__(self, strings: list[str] | None = None) -> None:
+        self.strings: list[str] = list(strings or ())
+        self._codes = {text: code for code, text in enumerate(self.strings)}
+
+    def code(self, text: str) -> int:
+        found = self._codes.get(text)
+        if found is None:
+            found = self._codes[text] = len(self.strings)
+            self.strings.append(text)
+        return found
+
+    def codes(self, column: pa.ChunkedArray) -> Array:
+        """The code of each value; of NULL, 0."""
+        encoded = column.combine_chunks().dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        own = np.array([self.code(text) for text in encoded.dictionary.to_pylist()] or [0], np.int64)
+        indices = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
+        found: Array = own[indices]
+        return found
+
+    def ranks(self) -> Array:
+        """For each code, its place in the order of code points."""
+        order = sorted(range(len(self.strings)), key=self.strings.__getitem__)
+        ranks = np.empty(max(len(order), 1), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+
+@dataclass(frozen=True, slots=True)
+class EventBindings:
+    """The event at a row, for expressions over one event."""
+
+    columns: dict[str, list[Any]]
+    row: int
+
+    def value(self, expression: ir.Expr) -> Any:
+        if isinstance(expression, ir.Attribute):
+            return self.columns[expression.name][self.row]
+        if isinstance(expression, ir.IfPresent):
+            return evaluate(expression.predicate, self)
+        raise AssertionError(f"{type(expression).__name__} is not of one event")
+
+
+def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Dictionary) -> tuple[Array, Array]:
+    """The attribute's values and its mask; a mask of no length says that there are no NULLs."""
+    column = table.column(name)
+    if type_ == STRING:
+        column = column.cast(pa.string())
+        return dictionary.codes(column), _null_mask(column)
+    if type_ == NULL:
+        return np.zeros(len(column), np.int64), np.full(len(column), IS_NULL, np.uint8)
+    if isinstance(type_, DecimalType):
+        values = plain_values(column, type_, name)
+        filled = [0 if value is None else value for value in values]
+        return np.array(filled, np.int64), _null_mask(column)
+    numbers = _numbers(column, type_)
+    if numbers is None:
+        plain_values(column, type_, name)  # says what is wrong with it
+        raise AssertionError(name)
+    return numbers, _null_mask(column)
+
+
+def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
+    try:
+        match type_:
+            case TimestampType():
+                column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+            case _ if type_ == INTEGER:
+                column = column.cast(pa.int64())
+            case _ if type_ == FLOAT:
+                column = column.cast(pa.float64())
+            case _ if type_ == DATE:
+                column = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+            case _ if type_ == DURATION:
+                column = column.cast(pa.duration("us")).cast(pa.int64())
+            case _ if type_ == BOOLEAN:
+                column = column.cast(pa.uint8())
+    except pa.ArrowInvalid:
+        return None
+    if column.null_count:
+        column = pc.fill_null(column, 0)
+    return not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
+
+
+class _Borrowed:
+    """Memory of Arrow's, held for as long as an array looks at it."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
+
+
+def not_read_only(array: Array) -> Array:
+    """The same memory, not marked read-only: machine code is typed for arrays that are not. It never writes there."""
+    if array.flags.writeable:
+        return array
+    return np.asarray(_Borrowed(array)) if array.size else array.copy()
+
+
+def _null_mask(column: pa.ChunkedArray) -> Array:
+    if not column.null_count:
+        return np.empty(0, np.uint8)
+    return not_read_only(np.ascontiguousarray(pc.is_null(column).to_numpy(), np.uint8))
+
+
+def computed_array(
+    expression: ir.Expr, table: pa.Table, types: dict[str, Type], dictionary: Dictionary
+) -> tuple[Array, Array]:
+    """The values of an expression over one event, computed by the interpreter, once for each combination of values."""
+    names = sorted({node.name for node in ir.walk(expression) if isinstance(node, ir.Attribute)})
+    numbers, count = _combinations(table, names)
+    first = np.zeros(count, np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    examples = table.select(names).take(pa.array(first)) if names else table.slice(0, 1)
+    columns = {name: plain_values(examples.column(name), types[name], name) for name in names}
+    kind = kind_of(expression.type)
+    values = np.zeros(max(count, 1), DTYPES[kind])
+    mask = np.zeros(max(count, 1), np.uint8)
+    for number in range(count):
+        try:
+            value = evaluate(expression, EventBindings(columns, number))
+        except ExecutionError:
+            mask[number] = IS_BAD
+            continue
+        if value is None:
+            mask[number] = IS_NULL
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            mask[number] = IS_BAD  # a number that only an implicit conversion made too wide
+        else:
+            values[number] = dictionary.code(value) if kind == "s" else value
+    return values[numbers], mask[numbers]
+
+
+def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
+    """For each row, the number of its combination of values; and how many there are."""
+    numbers, count = np.zeros(table.num_rows, np.int64), 1 if table.num_rows else 0
+    for name in names:
+        encoded = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        own = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+        numbers = numbers * max(len(encoded.dictionary), 1) + own
+        _, numbers = np.unique(numbers, return_inverse=True)
+        count = int(numbers.max()) + 1 if len(numbers) else 0
+    return numbers, count
+
+
+def times_array(table: pa.Table, name: str, type_: Type) -> Array:
+    """The time of each event, in microseconds where it is a date; NULLs are 0 and must not be looked at."""
+    values, _ = attribute_array(table, name, type_, Dictionary())
+    return values * MICROSECONDS_PER_DAY if type_ == DATE else values

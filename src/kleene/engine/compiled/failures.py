@@ -1,0 +1,24 @@
+"""What the compiled engine says when it cannot go on."""
+
+from __future__ import annotations
+
+from kleene.errors import ExecutionError, printable
+from kleene.ir import expr as ir
+from kleene.ir.text import expression_text
+
+
+class GaveUpError(ExecutionError):
+    """A value does not fit the engine's 64 bits, or cannot be computed.
+
+    Where the whole input is at hand the interpreter is asked, which knows whether this is an error at all.
+    """
+
+    def __init__(self, expression: ir.Expr) -> None:
+        super().__init__(
+            f"cannot compute {printable(expression_text(expression), 200)}: a value does not fit, or is out of range",
+            hint="Cast an operand to float, which is approximate but has no such limit, or filter such events out.",
+        )
+        self.expression = expression
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ExecutionError, (self.message, None, self.hint)

@@ -1,0 +1,112 @@
+"""What a generated module says of its query: the constants and formulas that the loops are written against.
+
+These are the names with their meaning; the values and bodies come from the query (`sase.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+COMPONENTS = 1
+"""How many positive components the pattern has; a state is the number of the component bound last."""
+KLEENE = 0
+"""A bit for each component that is a Kleene plus."""
+KEEPS_ALWAYS = False
+"""skip_till_any_match: whatever a run does with an event, it also stays as it was."""
+KEEPS_UNSELECTED = False
+"""Both skip strategies: a run that cannot select the event stays as it was."""
+MERGE = False
+"""Whether equal runs are merged."""
+NEGATIONS = 0
+"""Negations in the middle that are decided by one event alone: they end runs as soon as it comes."""
+NEGATION_BIT = 0
+"""The first of their bits among those of an event; component c has bits 2c (begin) and 2c + 1 (take)."""
+NEGATION_GAPS: tuple[int, ...] = ()
+"""For each of them, the component that it stands before."""
+FIRST_REGISTER = 6
+INTEGER_REGISTERS = 0
+FLOAT_REGISTERS = 0
+
+
+def in_window(start: int, row: int, times: Any, positions: Any, ki: Any, kf: Any) -> bool:
+    """Whether a match that began at the row `start` may go on to `row`."""
+    raise NotImplementedError
+
+
+def begin_ok(
+    component: int,
+    run: int,
+    row: int,
+    ri: Any,
+    rf: Any,
+    node: Any,
+    edge: Any,
+    version: Any,
+    columns: Any,
+    ki: Any,
+    kf: Any,
+) -> int:
+    """Whether the event begins the component in the run: 1 or 0, or the number of an error, which is negative."""
+    raise NotImplementedError
+
+
+def take_ok(
+    component: int,
+    run: int,
+    row: int,
+    ri: Any,
+    rf: Any,
+    node: Any,
+    edge: Any,
+    version: Any,
+    columns: Any,
+    ki: Any,
+    kf: Any,
+) -> int:
+    """Whether the event is one more of the Kleene variable."""
+    raise NotImplementedError
+
+
+def complete_ok(
+    component: int,
+    run: int,
+    row: int,
+    ri: Any,
+    rf: Any,
+    node: Any,
+    edge: Any,
+    version: Any,
+    columns: Any,
+    ki: Any,
+    kf: Any,
+) -> int:
+    """Whether the Kleene variable may be left."""
+    raise NotImplementedError
+
+
+def update(
+    component: int,
+    is_first: int,
+    run: int,
+    row: int,
+    ri: Any,
+    rf: Any,
+    target: int,
+    ti: Any,
+    tf: Any,
+    columns: Any,
+    ki: Any,
+    kf: Any,
+) -> int:
+    """Writes the registers of the run, with the event added to the component, as those of the target."""
+    raise NotImplementedError
+
+
+def live_hash(run: int, ri: Any, rf: Any) -> int:
+    """A number that is the same for equal runs."""
+    raise NotImplementedError
+
+
+def live_equal(left: int, left_i: Any, left_f: Any, right: int, right_i: Any, right_f: Any) -> bool:
+    """Whether two runs are in the same state and agree in the values that are still read."""
+    raise NotImplementedError

@@ -1,0 +1,74 @@
+"""The partitions of a stream: each key that has something open has a number, which stays from one piece to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.engine.compiled.batches import partition_codes
+from kleene.engine.compiled.columns import Array
+
+
+class Partitions:
+    """Numbers for keys; `table` has the keys themselves, a row for each number."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self.table: pa.Table | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def numbers(self, table: pa.Table, null_is_a_key: bool) -> Array:
+        """The number of each row's partition, -1 where it is in none."""
+        codes, count = partition_codes(table, self._names, null_is_a_key)
+        if not table.num_rows:
+            return codes
+        first = np.full(count, -1, np.int64)
+        inside = np.flatnonzero(codes >= 0)
+        first[codes[inside[::-1]]] = inside[::-1]
+        present = np.flatnonzero(first >= 0)
+        keys = table.select(self._names).take(pa.array(first[present]))
+        found = np.full(count + 1, -1, np.int64)
+        new: list[int] = []
+        for row, key in enumerate(_tuples(keys, len(present))):
+            if key not in self._numbers:
+                self._numbers[key] = len(self._numbers)
+                new.append(row)
+            found[present[row]] = self._numbers[key]
+        if new and self._names:
+            added = keys.take(pa.array(new))
+            self.table = added if self.table is None else pa.concat_tables([self.table, added])
+        numbers: Array = found[codes]
+        return numbers
+
+    def keep(self, used: Array) -> Array:
+        """Forgets the partitions that are not used; gives back the new number of each."""
+        new = np.cumsum(used) - 1
+        self._numbers = {key: int(new[number]) for key, number in self._numbers.items() if used[number]}
+        if self.table is not None:
+            self.table = self.table.filter(pa.array(used)).combine_chunks()
+        return new
+
+    def load(self, table: pa.Table | None, count: int = 0) -> None:
+        self.table = table
+        rows = table.num_rows if table is not None else count
+        self._numbers = {key: number for number, key in enumerate(_tuples(table, rows))}
+
+
+def _tuples(table: pa.Table | None, rows: int) -> list[tuple[Any, ...]]:
+    """The keys; NaN is made equal to itself."""
+    if table is None or not table.num_columns:
+        return [()] * min(rows, 1)
+    columns = [[_same(value) for value in column.to_pylist()] for column in table.columns]
+    return list(zip(*columns, strict=True))
+
+
+def _same(value: Any) -> Any:
+    if isinstance(value, float):
+        return ("NaN",) if value != value else value + 0.0
+    return value

@@ -1,0 +1,393 @@
+"""The compiled engine for the regular-expression operator: events in, output rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.compiled.batches import Grouped, arguments, group, grown, nullable_names, partition_codes
+from kleene.engine.compiled.columns import Array, Dictionary
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.jit import Kernels, load
+from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.regex_code import FIRST_REGISTER, NULL_COLUMN, GeneratedRegex, generate_regex
+from kleene.engine.compiled.registers import Register, Registers
+from kleene.engine.evaluate import average_of, evaluate, in_range
+from kleene.engine.events import PlainValue, plain_values
+from kleene.engine.regex_reference import too_many_partial_matches
+from kleene.engine.row_output import OutputRow
+from kleene.ir import expr as ir
+
+ROOM = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RegexKernel:
+    generated: GeneratedRegex
+    functions: Kernels
+
+
+@dataclass(slots=True)
+class RegexProgram:
+    query: AnalyzedRowPattern
+    jit: bool = True
+    _kernels: dict[frozenset[str], RegexKernel] = field(default_factory=dict)
+    _generated: dict[frozenset[str], GeneratedRegex] = field(default_factory=dict)
+
+    def kernel(self, nullable: frozenset[str]) -> RegexKernel:
+        if nullable not in self._kernels:
+            generated = self.generated(nullable)
+            self._kernels[nullable] = RegexKernel(generated, load(generated.source, generated.signatures, self.jit))
+        return self._kernels[nullable]
+
+    def generated(self, nullable: frozenset[str]) -> GeneratedRegex:
+        if nullable not in self._generated:
+            self._generated[nullable] = generate_regex(self.query, nullable)
+        return self._generated[nullable]
+
+
+@dataclass(slots=True)
+class Partial:
+    """Arrays of partial matches, and of matches with their registers."""
+
+    integers: int
+    floats: int
+    ri: Array = field(init=False)
+    rf: Array = field(init=False)
+    kept_i: Array = field(init=False)
+    kept_f: Array = field(init=False)
+    stored_i: Array = field(init=False)
+    stored_f: Array = field(init=False)
+    oi: Array = field(init=False)
+    of: Array = field(init=False)
+    found: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
+
+    def __post_init__(self) -> None:
+        for name in ("r", "kept_", "stored_", "o"):
+            setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
+            setattr(self, f"{name}f", np.zeros((ROOM, self.floats), np.float64))
+
+    def grow(self, matches: int, partial: int, kept: int) -> None:
+        if 2 * matches + 2 > len(self.found):
+            length = 2 * len(self.found)
+            self.found, self.oi, self.of = grown(self.found, length), grown(self.oi, length), grown(self.of, length)
+        if 2 * partial + 4 > len(self.ri):
+            length = 2 * partial + 2 * len(self.ri)
+            self.ri, self.rf = grown(self.ri, length), grown(self.rf, length)
+        if 2 * (kept + partial) > len(self.kept_i):
+            length = 2 * (kept + partial) + len(self.kept_i)
+            self.kept_i, self.kept_f = grown(self.kept_i, length), grown(self.kept_f, length)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRegex:
+    table: pa.Table
+    grouped: Grouped
+    groups: Array
+    kernel: RegexKernel
+    dictionary: Dictionary
+    partial: Partial
+    matches: int
+    kept: int
+
+    def rows(self) -> Array:
+        """For each match: its group, its first row, and the row that completes it."""
+        return self.partial.found[: self.matches]
+
+
+def find_regex(program: RegexProgram, table: pa.Table, run_limit: int) -> FoundRegex:
+    codes, count = partition_codes(table, program.query.partition_by, null_is_a_key=True)
+    grouped = group(codes, count, program.jit)
+    groups = np.zeros((len(grouped.numbers), 7), np.int64)
+    groups[:, 0] = groups[:, 6] = grouped.begins[:-1]
+    groups[:, 1] = grouped.begins[1:]
+    return run_regex(program, table, grouped, groups, run_limit, Dictionary(), nullable_names(table), None, False)
+
+
+def run_regex(
+    program: RegexProgram,
+    table: pa.Table,
+    grouped: Grouped,
+    groups: Array,
+    run_limit: int,
+    dictionary: Dictionary,
+    nullable: frozenset[str],
+    partial: Partial | None,
+    more_events: bool,
+) -> FoundRegex:
+    query = program.query
+    assert query.schema is not None
+    kernel = program.kernel(nullable)
+    generated = kernel.generated
+    given = arguments(generated.layout, table, query.schema, dict(query.schema.attributes), grouped, dictionary)
+    rows = len(grouped.order)
+    bits = np.zeros(rows, np.int64)
+    if partial is None:
+        partial = Partial(FIRST_REGISTER + generated.registers.integers, max(generated.registers.floats, 1))
+    st = np.zeros(8, np.int64)
+    st[5], st[6] = run_limit, 1 if more_events else 0
+    with np.errstate(all="ignore"):
+        kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
+        while True:
+            status = kernel.functions["match_events"](
+                st,
+                groups,
+                bits,
+                generated.follow,
+                generated.of_variable,
+                generated.accepting,
+                partial.stored_i,
+                partial.stored_f,
+                partial.kept_i,
+                partial.kept_f,
+                partial.ri,
+                partial.rf,
+                partial.found,
+                partial.oi,
+                partial.of,
+                given.columns,
+                given.integers,
+                given.floats,
+            )
+            if status != 1:
+                break
+            stored = int(groups[st[0], 3]) if st[0] < len(groups) else 0
+            partial.grow(int(st[3]), max(int(st[2]), stored), int(st[4]))
+    if status == 2:
+        position = int(grouped.order[st[1]])
+        key = {name: table.column(name)[position].as_py() for name in query.partition_by}
+        raise too_many_partial_matches(run_limit, key)
+    if status != 0:
+        raise GaveUpError(generated.layout.errors[-1000 - status])
+    return FoundRegex(table, grouped, groups, kernel, dictionary, partial, int(st[3]), int(st[4]))
+
+
+def regex_output(query: AnalyzedRowPattern, found: FoundRegex) -> list[OutputRow]:
+    """A row for each match, in the order of the events that complete them."""
+    assert query.schema is not None
+    names = {n.name for m in query.measures for n in ir.walk(m.expression) if isinstance(n, ir.Attribute)}
+    needed = found.table
+    order = found.grouped.order
+    rows: list[OutputRow] = []
+    matches = found.rows()
+    ends = order[matches[:, 2]] if len(matches) else matches[:, 2]
+    last_events = needed.take(pa.array(ends))
+    ending = {name: plain_values(last_events.column(name), query.schema.type_of(name), name) for name in names}
+    collected = _Collected(query, found)
+    for number in range(found.matches):
+        here = _Measured(found, number, ending, collected)
+        values = tuple(evaluate(measure.expression, here) for measure in query.measures)
+        position = int(ends[number])
+        rows.append(OutputRow(position, values, (position,)))
+    return sorted(rows, key=lambda row: row.order)
+
+
+class _Collected:
+    """The events of a match, for Collect."""
+
+    def __init__(self, query: AnalyzedRowPattern, found: FoundRegex) -> None:
+        self._query, self._found = query, found
+        self._columns: dict[str, list[PlainValue]] = {}
+
+    def column(self, name: str) -> list[PlainValue]:
+        assert self._query.schema is not None
+        if name not in self._columns:
+            type_ = self._query.schema.type_of(name)
+            self._columns[name] = plain_values(self._found.table.column(name), type_, name)
+        return self._columns[name]
+
+    def values(self, argument: ir.Expr, number: int) -> list[Any]:
+        _, first, last = self._found.rows()[number]
+        positions = self._found.grouped.order[first : last + 1].tolist()
+        names = {node.name for node in ir.walk(argument) if isinstance(node, ir.Attribute)}
+        columns = {name: self.column(name) for name in names}
+        return [evaluate(argument, _Event(columns, position)) for position in positions]
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    columns: Mapping[str, Sequence[PlainValue]]
+    position: int
+
+    def value(self, expression: ir.Expr) -> Any:
+        assert isinstance(expression, ir.Attribute)
+        return self.columns[expression.name][self.position]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What an output is evaluated for: the completing event, and the registers of the match with it."""
+
+    found: FoundRegex
+    number: int
+    ending: Mapping[str, Sequence[PlainValue]]
+    collected: _Collected
+
+    def value(self, expression: ir.Expr) -> Any:
+        match expression:
+            case ir.Attribute(name=name):
+                return self.ending[name][self.number]
+            case ir.Aggregate(function="collect", argument=argument):
+                return self.collected.values(argument, self.number)
+            case ir.Aggregate(function=function, argument=argument):
+                registers = self.found.kernel.generated.measured[expression]
+                values = [self._register(register) for register in registers]
+                if function == "avg":
+                    return None if values[0] is None else average_of(expression, values[0], values[1])
+                if function == "delta":
+                    now = evaluate(argument, self)
+                    return None if values[0] is None or now is None else in_range(now - values[0], expression)
+                return values[0]
+        raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
+
+    def _register(self, register: Register) -> Any:
+        return register_value(
+            register,
+            self.found.kernel.generated.registers,
+            self.found.partial.oi[self.number],
+            self.found.partial.of[self.number],
+            self.found.dictionary,
+        )
+
+
+def register_value(
+    register: Register, registers: Registers, integers: Array, floats: Array, dictionary: Dictionary
+) -> Any:
+    """The plain value of a register, given its partial match's two rows."""
+    which, column = registers.place(register)
+    if register.function not in ("count", "known") and (integers[NULL_COLUMN] >> registers.null_bit(register)) & 1:
+        return None
+    if which == "f":
+        return float(floats[column])
+    value = int(integers[column])
+    if register.kind == "s":
+        return dictionary.strings[value]
+    return bool(value) if register.kind == "b" else value
+
+
+class RegexProgress:
+    """How far a stream of events has come. Events themselves are kept only if an output collects them."""
+
+    def __init__(self, program: RegexProgram, run_limit: int) -> None:
+        self.program, self.run_limit = program, run_limit
+        self.partitions = Partitions(program.query.partition_by)
+        self.dictionary = Dictionary()
+        self.nullable: frozenset[str] = frozenset()
+        self.partial: Partial | None = None
+        self.kept_table: pa.Table | None = None
+        self.kept_numbers = np.empty(0, np.int64)
+        self.begins, self.counts = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def feed(self, table: pa.Table, is_last: bool = False) -> FoundRegex:
+        codes = self.partitions.numbers(table, null_is_a_key=True)
+        missing = len(self.partitions) - len(self.counts)
+        if missing > 0:
+            zeros = np.zeros(missing, np.int64)
+            self.begins, self.counts = np.concatenate([self.begins, zeros]), np.concatenate([self.counts, zeros])
+        fresh_from = 0
+        if self.kept_table is not None:
+            fresh_from = self.kept_table.num_rows
+            table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
+            codes = np.concatenate([self.kept_numbers, codes])
+        grouped = group(codes, max(len(self.partitions), 1), self.program.jit)
+        self.nullable |= nullable_names(table)
+        groups = np.zeros((len(grouped.numbers), 7), np.int64)
+        groups[:, 6], groups[:, 1] = grouped.begins[:-1], grouped.begins[1:]
+        fresh = np.concatenate([[0], np.cumsum(grouped.order >= fresh_from)])
+        groups[:, 0] = groups[:, 1] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
+        groups[:, 2], groups[:, 3] = self.begins[grouped.numbers], self.counts[grouped.numbers]
+        if self.partial is not None and fresh_from:
+            place = np.empty(table.num_rows, np.int64)
+            place[grouped.order] = np.arange(len(grouped.order))
+            runs = int(self.counts.sum())
+            self.partial.stored_i[:runs, 0] = place[self.partial.stored_i[:runs, 0]]
+        found = run_regex(
+            self.program,
+            table,
+            grouped,
+            groups,
+            self.run_limit,
+            self.dictionary,
+            self.nullable,
+            self.partial,
+            not is_last,
+        )
+        if not is_last:
+            self._retain(found)
+        return found
+
+    def _retain(self, found: FoundRegex) -> None:
+        partial, groups, grouped = found.partial, found.groups, found.grouped
+        begins = self.begins.copy()
+        begins[grouped.numbers] = groups[:, 4]
+        is_seen = np.zeros(len(begins), np.bool_)
+        is_seen[grouped.numbers] = True
+        self.counts[grouped.numbers] = groups[:, 5]
+        total = int(self.counts.sum())
+        self.begins = np.concatenate([[0], np.cumsum(self.counts)])[:-1].astype(np.int64)
+        source = np.repeat(begins, self.counts) + np.arange(total) - np.repeat(self.begins, self.counts)
+        from_kept = np.repeat(is_seen, self.counts)
+        fresh = Partial(partial.integers, partial.floats)
+        for kind in "if":
+            kept, stored = getattr(partial, f"kept_{kind}"), getattr(partial, f"stored_{kind}")
+            new = np.zeros((max(total, ROOM), stored.shape[1]), stored.dtype)
+            new[:total][from_kept] = kept[source[from_kept]]
+            new[:total][~from_kept] = stored[source[~from_kept]]
+            setattr(fresh, f"stored_{kind}", new)
+        self.partial = fresh
+        self._keep_events(found, total)
+        used = self.counts > 0
+        used[self.kept_numbers] = True
+        if not used.all():
+            new_numbers = self.partitions.keep(used)
+            self.begins, self.counts = self.begins[used], self.counts[used]
+            self.kept_numbers = new_numbers[self.kept_numbers]
+
+    def _keep_events(self, found: FoundRegex, total: int) -> None:
+        """For Collect: the events since the oldest partial match of each partition began."""
+        assert self.partial is not None
+        if not found.kernel.generated.collects:
+            self.partial.stored_i[:total, 0] = 0
+            return
+        groups, grouped = found.groups, found.grouped
+        oldest = np.full(len(self.counts), len(grouped.order), np.int64)
+        np.minimum.at(oldest, np.repeat(np.arange(len(self.counts)), self.counts), self.partial.stored_i[:total, 0])
+        sizes = groups[:, 1] - groups[:, 6]
+        rows = np.flatnonzero(np.arange(len(grouped.order)) >= np.repeat(oldest[grouped.numbers], sizes))
+        positions = grouped.order[rows]
+        in_table = np.argsort(positions, kind="stable")
+        place = np.full(len(grouped.order), -1, np.int64)
+        place[rows[in_table]] = np.arange(len(rows))
+        self.partial.stored_i[:total, 0] = place[self.partial.stored_i[:total, 0]]
+        self.kept_table = found.table.take(pa.array(positions[in_table])).combine_chunks()
+        self.kept_numbers = np.repeat(grouped.numbers, sizes)[rows][in_table]
+
+    def saved(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {
+            "strings": self.dictionary.strings,
+            "nullable": sorted(self.nullable),
+            "keys": self.partitions.table,
+            "kept_table": self.kept_table,
+            "kept_numbers": self.kept_numbers,
+            "begins": self.begins,
+            "counts": self.counts,
+        }
+        if self.partial is not None:
+            runs = int(self.counts.sum())
+            parts["stored_i"], parts["stored_f"] = self.partial.stored_i[:runs], self.partial.stored_f[:runs]
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def load(self, parts: Mapping[str, Any]) -> None:
+        self.dictionary, self.nullable = Dictionary(parts["strings"]), frozenset(parts["nullable"])
+        self.partitions.load(parts.get("keys"), len(parts["counts"]))
+        self.kept_table, self.kept_numbers = parts.get("kept_table"), parts["kept_numbers"]
+        self.begins, self.counts = parts["begins"], parts["counts"]
+        if "stored_i" in parts:
+            self.partial = Partial(parts["stored_i"].shape[1], parts["stored_f"].shape[1])
+            self.partial.stored_i = grown(parts["stored_i"], max(len(parts["stored_i"]), ROOM))
+            self.partial.stored_f = grown(parts["stored_f"], max(len(parts["stored_f"]), ROOM))

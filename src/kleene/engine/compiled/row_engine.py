@@ -1,0 +1,372 @@
+"""The compiled engine for row patterns: rows in, matches out, in pieces of any size.
+
+Between pieces nothing is kept but rows: those from the start that is not decided yet on, and as many before it as
+conditions look back. When more rows come, its search is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.compiled.batches import EMPTY, Grouped, arguments, group, grown, nullable_names, partition_codes
+from kleene.engine.compiled.columns import Array, Dictionary, times_array
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.jit import Kernels, load
+from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.row_code import GeneratedRows, generate_rows
+from kleene.engine.row_reference import RowMatch, cannot_skip
+from kleene.errors import ExecutionError
+from kleene.ir import expr as ir
+from kleene.ir.options import AfterMatch, Selection, WindowUnit
+from kleene.schema import FLOAT
+
+ROOM = 1024
+MOST_MEMO = 1 << 28
+"""Words for the marks of states that failed; beyond that a start is searched as if it were the only one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowMatches:
+    """Many matches as arrays: match m begins at row starts[m] of the grouped rows; its states begin at offsets[m]."""
+
+    groups: Array
+    starts: Array
+    offsets: Array
+    numbers: Array
+    states: Array
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def states_of(self, number: int) -> Array:
+        return self.states[self.offsets[number] : self.offsets[number + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class RowKernel:
+    generated: GeneratedRows
+    functions: Kernels
+
+
+@dataclass(slots=True)
+class RowProgram:
+    query: AnalyzedRowPattern
+    jit: bool = True
+    _kernels: dict[frozenset[str], RowKernel] = field(default_factory=dict)
+    _generated: dict[frozenset[str], GeneratedRows] = field(default_factory=dict)
+
+    def kernel(self, nullable: frozenset[str]) -> RowKernel:
+        if nullable not in self._kernels:
+            generated = self.generated(nullable)
+            self._kernels[nullable] = RowKernel(generated, load(generated.source, generated.signatures, self.jit))
+        return self._kernels[nullable]
+
+    def generated(self, nullable: frozenset[str]) -> GeneratedRows:
+        if nullable not in self._generated:
+            self._generated[nullable] = generate_rows(self.query, nullable)
+        return self._generated[nullable]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """The matches in a table, whose rows stand in `grouped`; `groups` tells of each partition what the kernel knows."""
+
+    table: pa.Table
+    grouped: Grouped
+    groups: Array
+    matches: RowMatches
+    kernel: RowKernel
+    # For a stream, of each partition: the first row not decided yet, the first not decided before, rows matched before.
+    decided: Array | None = None
+    began: Array | None = None
+    covered: Array | None = None
+    counted: Array | None = None  # matches before
+
+
+def find_row_matches(program: RowProgram, table: pa.Table, run_limit: int) -> FoundRows:
+    """All matches in a whole table, partition by partition, in the order in which they were found."""
+    codes, count = partition_codes(table, program.query.partition_by, null_is_a_key=True)
+    grouped = group(codes, count, program.jit)
+    groups = np.zeros((len(grouped.numbers), 6), np.int64)
+    groups[:, 0] = groups[:, 2] = grouped.begins[:-1]
+    groups[:, 1] = groups[:, 5] = grouped.begins[1:]
+    groups[:, 4] = 1
+    return search_rows(program, table, grouped, groups, run_limit, Dictionary(), nullable_names(table), False)
+
+
+def search_rows(
+    program: RowProgram,
+    table: pa.Table,
+    grouped: Grouped,
+    groups: Array,
+    run_limit: int,
+    dictionary: Dictionary,
+    nullable: frozenset[str],
+    more_rows: bool,
+) -> FoundRows:
+    query = program.query
+    assert query.schema is not None
+    kernel = program.kernel(nullable)
+    generated = kernel.generated
+    types = dict(query.schema.attributes)
+    given = arguments(generated.layout, table, query.schema, types, grouped, dictionary)
+    rows = len(grouped.order)
+    bits = np.zeros(rows, np.int64)
+    times = _times(query, table, grouped)
+    st = np.zeros(10, np.int64)
+    st[1] = -1
+    st[5] = 1 if more_rows else 0
+    st[6] = run_limit + 100 * rows
+    words = (len(generated.tables.variable_of) + 63) // 64
+    memo_rows = rows if generated.remembers else 1
+    if memo_rows * words > MOST_MEMO:
+        raise GaveUpError(ir.Attribute(None, query.order_by[0].name))
+    failed = np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
+    arrays = _Arrays(generated.integers, generated.floats)
+    tables = generated.tables
+    with np.errstate(all="ignore"):
+        kernel.functions["classify"](bits, groups, given.columns, given.integers, given.floats)
+        while True:
+            status = kernel.functions["search"](
+                st,
+                groups,
+                bits,
+                times,
+                tables.edge_begin,
+                tables.edge_target,
+                tables.edge_variable,
+                tables.next_bits,
+                tables.variable_of,
+                failed,
+                arrays.stack[0],
+                arrays.stack[1],
+                arrays.stack[2],
+                arrays.ri,
+                arrays.rf,
+                arrays.found,
+                arrays.states,
+                given.columns,
+                given.integers,
+                given.floats,
+            )
+            if status == 1:
+                arrays.deepen()
+            elif status == 2:
+                arrays.widen()
+            else:
+                break
+    if status != 0:
+        raise _failure(status, program, run_limit, generated)
+    matches = _matches(arrays.found[: st[3]], arrays.states[: st[4]].copy())
+    if query.definition.selection is Selection.ALL_MATCHES and tables.is_ambiguous:
+        matches = _distinct(matches, tables.variable_of)
+    return FoundRows(table, grouped, groups, matches, kernel)
+
+
+@dataclass(slots=True)
+class _Arrays:
+    integers: int
+    floats: int
+    stack: list[Array] = field(default_factory=lambda: [np.zeros(ROOM, np.int64) for _ in range(3)])
+    found: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
+    states: Array = field(default_factory=lambda: np.zeros(8 * ROOM, np.int64))
+    ri: Array = field(init=False)
+    rf: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ri = np.zeros((ROOM, self.integers), np.int64)
+        self.rf = np.zeros((ROOM, self.floats), np.float64)
+
+    def deepen(self) -> None:
+        length = 2 * len(self.ri)
+        self.stack = [grown(part, length) for part in self.stack]
+        self.ri, self.rf = grown(self.ri, length), grown(self.rf, length)
+
+    def widen(self) -> None:
+        self.found = grown(self.found, 2 * len(self.found))
+        self.states = grown(self.states, max(2 * len(self.states), 2 * len(self.ri)))
+
+
+def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped) -> Array:
+    window = query.definition.window
+    if window is None or window.unit is WindowUnit.EVENTS:
+        return np.zeros(1, np.float64 if query.time_type == FLOAT else np.int64)
+    name = query.order_by[0].name
+    column = table.column(name)
+    times = times_array(table, name, query.time_type)
+    if column.null_count or (times.dtype == np.int64 and len(times) and int(times.max()) - int(times.min()) >= 2**62):
+        raise GaveUpError(ir.Attribute(None, name))
+    return np.ascontiguousarray(grouped.permuted(times))
+
+
+def _failure(status: int, program: RowProgram, run_limit: int, generated: GeneratedRows) -> Exception:
+    if status <= -1000:
+        return GaveUpError(generated.layout.errors[-1000 - status])
+    after = program.query.definition.after_match or AfterMatch()
+    if status == 4:
+        return cannot_skip(after, "the match has no such row")
+    if status == 5:
+        return cannot_skip(after, "it is the row where the match began, which would be found forever")
+    return ExecutionError(
+        f"the pattern can be matched from one row in too many ways: {run_limit:,} steps did not end",
+        hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
+        "raise run_limit.",
+    )
+
+
+def _matches(found: Array, states: Array) -> RowMatches:
+    offsets = np.concatenate([[0], np.cumsum(found[:, 2])]).astype(np.int64)
+    return RowMatches(found[:, 0].copy(), found[:, 1].copy(), offsets, found[:, 3].copy(), states)
+
+
+def _distinct(matches: RowMatches, variable_of: Array) -> RowMatches:
+    """Each classification of a start row once, the first of its ways, numbered anew."""
+    variables = variable_of[matches.states] if len(matches.states) else matches.states
+    seen: set[tuple[int, bytes]] = set()
+    kept: list[int] = []
+    for number in range(len(matches)):
+        path = variables[matches.offsets[number] : matches.offsets[number + 1]].tobytes()
+        key = (int(matches.starts[number]), path)
+        if key not in seen:
+            seen.add(key)
+            kept.append(number)
+    chosen = np.array(kept, np.int64)
+    lengths = (matches.offsets[1:] - matches.offsets[:-1])[chosen]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    states = matches.states[np.repeat(matches.offsets[chosen], lengths) + within]
+    return RowMatches(matches.groups[chosen], matches.starts[chosen], offsets, EMPTY, states)
+
+
+def numbered(found: FoundRows, is_all: bool) -> Array:
+    """The number of each match in its partition; for ALL MATCHES they are counted here."""
+    matches = found.matches
+    if not is_all:
+        return matches.numbers
+    if not len(matches):
+        return EMPTY
+    begins = np.flatnonzero(np.concatenate([[True], matches.groups[1:] != matches.groups[:-1]]))
+    own = np.arange(len(matches)) - np.repeat(begins, np.diff(np.append(begins, len(matches)))) + 1
+    return own if found.counted is None else own + found.counted[matches.groups]
+
+
+def row_matches(found: FoundRows, is_all: bool) -> list[list[RowMatch]]:
+    """The matches of each partition as the interpreter has them; rows are known by their numbers in the partition."""
+    tables, matches = found.kernel.generated.tables, found.matches
+    names = np.array([tables.variables[number] for number in tables.variable_of], object)
+    excluded = np.array(tables.is_excluded, np.bool_)
+    numbers = numbered(found, is_all)
+    by_group: list[list[RowMatch]] = [[] for _ in range(len(found.groups))]
+    for m in range(len(matches)):
+        own = matches.states_of(m)
+        at = int(matches.groups[m])
+        by_group[at].append(
+            RowMatch(
+                int(matches.starts[m] - found.groups[at, 0]),
+                int(numbers[m]),
+                tuple(names[own]),
+                tuple(excluded[own].tolist()),
+            )
+        )
+    return by_group
+
+
+class RowProgress:
+    """How far a stream of rows has come, partition by partition. Feed it rows in order.
+
+    Kept are, of each partition, the rows from the start that is not decided yet, and those before it that conditions
+    and measures look back to; how many matches there were; and up to which row it is matched.
+    """
+
+    def __init__(self, program: RowProgram, run_limit: int) -> None:
+        self.program, self.run_limit = program, run_limit
+        self.partitions = Partitions(program.query.partition_by)
+        self.nullable: frozenset[str] = frozenset()
+        self.kept_table: pa.Table | None = None
+        self.kept_numbers = EMPTY
+        # For each partition: rows seen before those kept, rows kept before the open start, matches, rows matched.
+        self.state = np.zeros((0, 4), np.int64)
+
+    def feed(self, table: pa.Table, is_last: bool = False) -> FoundRows:
+        codes = self.partitions.numbers(table, null_is_a_key=True)
+        missing = len(self.partitions) - len(self.state)
+        if missing > 0:
+            self.state = np.concatenate([self.state, np.zeros((missing, 4), np.int64)])
+        if self.kept_table is not None:
+            table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
+            codes = np.concatenate([self.kept_numbers, codes])
+        grouped = group(codes, max(len(self.partitions), 1), self.program.jit)
+        self.nullable |= nullable_names(table)
+        generated = self.program.generated(self.nullable)
+        own = self.state[grouped.numbers]
+        groups = np.zeros((len(grouped.numbers), 6), np.int64)
+        groups[:, 0] = grouped.begins[:-1]
+        groups[:, 5] = grouped.begins[1:]
+        groups[:, 1] = groups[:, 5] if is_last else np.maximum(groups[:, 5] - generated.look_ahead, groups[:, 0])
+        groups[:, 2] = groups[:, 0] + own[:, 1]
+        groups[:, 3] = own[:, 2]
+        groups[:, 4] = own[:, 0] == 0
+        found = search_rows(
+            self.program, table, grouped, groups, self.run_limit, Dictionary(), self.nullable, not is_last
+        )
+        covered = self._covered(found, own)
+        if self.program.query.definition.selection is Selection.ALL_MATCHES:
+            # Ways that are one classification are one match.
+            groups[:, 3] = own[:, 2] + np.bincount(found.matches.groups, minlength=len(groups))
+        found = replace(
+            found,
+            decided=groups[:, 2] - groups[:, 0],
+            began=own[:, 1],
+            covered=own[:, 3] - own[:, 0],
+            counted=own[:, 2],
+        )
+        self._retain(found, own, covered, generated.look_back)
+        return found
+
+    def _covered(self, found: FoundRows, own: Array) -> Array:
+        """Up to which row, counted from the beginning of the stream, each partition is matched."""
+        covered = own[:, 3].copy()
+        if len(found.matches):
+            lengths = np.maximum(np.diff(found.matches.offsets), 1)  # an empty match is at a row, too
+            ends = found.matches.starts + lengths - found.groups[found.matches.groups, 0]
+            np.maximum.at(covered, found.matches.groups, ends + own[found.matches.groups, 0])
+        return covered
+
+    def _retain(self, found: FoundRows, own: Array, covered: Array, look_back: int) -> None:
+        groups, grouped = found.groups, found.grouped
+        start = groups[:, 2] - groups[:, 0]
+        dropped = np.maximum(start - look_back, 0)
+        numbers = grouped.numbers
+        self.state[numbers, 0] = own[:, 0] + dropped
+        self.state[numbers, 1] = start - dropped
+        self.state[numbers, 2] = groups[:, 3]
+        self.state[numbers, 3] = covered
+        sizes = groups[:, 5] - groups[:, 0]
+        within = np.arange(len(grouped.order)) - np.repeat(groups[:, 0], sizes)
+        rows = np.flatnonzero(within >= np.repeat(dropped, sizes))
+        positions = grouped.order[rows]
+        in_table = np.argsort(positions, kind="stable")
+        self.kept_table = found.table.take(pa.array(positions[in_table])).combine_chunks()
+        self.kept_numbers = np.repeat(numbers, sizes)[rows][in_table]
+
+    def saved(self) -> dict[str, object]:
+        parts = {
+            "nullable": sorted(self.nullable),
+            "keys": self.partitions.table,
+            "kept_table": self.kept_table,
+            "kept_numbers": self.kept_numbers,
+            "state": self.state,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def load(self, parts: Mapping[str, Any]) -> None:
+        self.nullable = frozenset(parts["nullable"])
+        self.partitions.load(parts.get("keys"), len(parts["state"]))
+        self.kept_table, self.kept_numbers = parts.get("kept_table"), parts["kept_numbers"]
+        self.state = parts["state"]

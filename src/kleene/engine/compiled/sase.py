@@ -1,0 +1,724 @@
+"""A SASE+ query to the source of its kernels.
+
+The generated module has constants, formulas as `run_formulas.py` describes them, the loops of `runs.py`, and two
+functions of its own: `classify`, which decides for every event at once what depends on the event alone, and `accept`,
+which judges finished matches by HAVING and by those negations that no single event decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.engine.compiled.code import Code, NotExpressibleError, Scalar, Truth, as_truth
+from kleene.engine.compiled.columns import Layout, MissingFrom
+from kleene.engine.compiled.loading import template
+from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
+from kleene.engine.events import TYPE_OF_EVENT, window_size
+from kleene.ir import expr as ir
+from kleene.ir.expr import Position
+from kleene.ir.options import Strategy, WindowUnit
+from kleene.schema import BOOLEAN, FLOAT, STRING, DecimalType
+
+MOST_BITS = 62
+FIRST_REGISTER, NULL_COLUMN = 6, 3
+HEADER = """\
+import math
+import numpy as np
+from kleene.engine.compiled.arithmetic import (
+    EXACT_IN_FLOAT, add, divide, exponential, float_remainder, hash_float, logarithm, multiply, multiply_or_stop,
+    remainder, square_root, subtract, truncated, whole_below,
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """The source of a query's kernels, the types of their arguments, and the numbers that it uses."""
+
+    source: str
+    signatures: dict[str, str]
+    layout: Layout
+    registers: Registers
+    judges: tuple[int, ...] = ()  # the negations that `accept` judges
+    has_accept: bool = False
+    walks: bool = False
+
+
+def generate(query: AnalyzedQuery, nullable: frozenset[str], algorithm: str) -> Generated:
+    return _Generator(query, Layout(nullable), algorithm).module()
+
+
+def what_it_walks(query: AnalyzedQuery) -> str | None:
+    """A predicate that looks at every event of an earlier Kleene variable, which a merged run cannot tell apart."""
+    for component in query.components:
+        for conjunct in (*component.begin, *component.take, *component.complete):
+            if _walked(conjunct, component, conjunct in component.complete):
+                return component.name
+    return None
+
+
+def _walked(conjunct: Conjunct, own: Component, is_complete: bool) -> list[tuple[str, int]]:
+    return [(name, first) for name, first in conjunct.indexed if name != own.name or is_complete]
+
+
+_ARGUMENTS = "component, run, row, ri, rf, node, edge, version, columns, ki, kf"
+
+
+@dataclass(slots=True)
+class _Generator:
+    query: AnalyzedQuery
+    layout: Layout
+    algorithm: str
+    registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
+    reads: dict[tuple[str, int], set[object]] = field(default_factory=dict)
+    early: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+
+    def module(self) -> Generated:
+        query = self.query
+        count = len(query.components)
+        if 2 * count + len(query.negations) > MOST_BITS:
+            raise NotExpressibleError(f"a pattern of {count} components and {len(query.negations)} negations")
+        classify = self._classify()
+        formulas = [
+            self._formula("begin_ok", [component.begin for component in query.components]),
+            self._formula("take_ok", [component.take for component in query.components]),
+            self._formula("complete_ok", [component.complete for component in query.components]),
+        ]
+        update = self._update()
+        judges = tuple(n for n, negation in enumerate(query.negations) if self._needs_judge(negation))
+        has_accept = bool(judges) or query.having is not None
+        accept = self._accept(judges) if has_accept else ""
+        if len(self.registers.all) > MOST_REGISTERS:
+            raise NotExpressibleError(f"formulas that read {len(self.registers.all)} values of a run")
+        walks = what_it_walks(query) is not None
+        loops = template("runs") if self.algorithm != "backtrack" else template("backtrack")
+        parts = [HEADER, self._constants(), template("walk") if walks else "", classify, self._window()]
+        parts += [*formulas, update, *self._merging(), accept]
+        return Generated(
+            "\n\n".join(part for part in [*parts, loops] if part),
+            self._signatures(has_accept),
+            self.layout,
+            self.registers,
+            judges,
+            has_accept,
+            walks,
+        )
+
+    # --- what depends on one event alone -------------------------------------------------------------------------
+
+    def _classify(self) -> str:
+        """Bits for every event: 2c and 2c + 1 for component c begun and taken, then one for each negation."""
+        code = Code(self.layout)
+        with code.block("for row in range(first, last):"):
+            code.line("found = 0")
+            for number, component in enumerate(self.query.components):
+                self._bit(code, 2 * number, component.types, component.begin, component, ("begin_ok", number))
+                if component.is_kleene:
+                    self._bit(code, 2 * number + 1, component.types, component.take, component, ("take_ok", number))
+            for number, negation in enumerate(self.query.negations):
+                key = ("negation", number)
+                bit = self._negation_bit + number
+                self._bit(code, bit, negation.types, negation.predicates, None, key, negation.name)
+            code.line("bits[row] = found")
+        return "def classify(bits, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
+
+    def _bit(
+        self,
+        code: Code,
+        bit: int,
+        types: tuple[str, ...],
+        conjuncts: Sequence[Conjunct],
+        component: Component | None,
+        key: tuple[str, int],
+        name: str | None = None,
+    ) -> None:
+        own = component.name if component is not None else name
+        assert own is not None
+        positions = _LATER if key[0] == "take_ok" else _AT_FIRST
+        reader = _OneEvent(own, positions)
+        parts: list[Truth] = []
+        type_test = self._type_test(types)
+        if type_test is not None:
+            parts.append(code.truth(type_test, reader))
+        decided: list[Conjunct] = []
+        for conjunct in conjuncts:
+            if reader.one_event(conjunct.expression) is None:
+                continue
+            mark = len(code.lines)
+            truth = code.truth(conjunct.expression, reader)
+            if truth.bad is not None:
+                del code.lines[mark:]  # what can fail is decided where it is needed
+                continue
+            parts.append(truth)
+            decided.append(conjunct)
+        self.early[key] = [repr(id(conjunct)) for conjunct in decided]
+        test = " and ".join(part.true for part in parts) or "True"
+        with code.block(f"if {test}:"):
+            code.line(f"found |= {1 << bit}")
+
+    def _is_decided(self, key: tuple[str, int], conjunct: Conjunct) -> bool:
+        return repr(id(conjunct)) in self.early.get(key, [])
+
+    def _type_test(self, types: tuple[str, ...]) -> ir.Expr | None:
+        schema = self.query.schema
+        assert schema is not None
+        name = TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
+        if name is None:
+            return None
+        event_type = ir.Attribute(None, name, type=STRING)
+        return ir.In(event_type, tuple(ir.Literal(text, STRING, type=STRING) for text in types), type=BOOLEAN)
+
+    @property
+    def _negation_bit(self) -> int:
+        return 2 * len(self.query.components)
+
+    # --- constants -----------------------------------------------------------------------------------------------
+
+    def _constants(self) -> str:
+        query = self.query
+        kleene = sum(1 << number for number, component in enumerate(query.components) if component.is_kleene)
+        strategy = query.strategy
+        ends_runs = any(self._kills(negation) for negation in query.negations)
+        any_match = strategy is Strategy.SKIP_TILL_ANY_MATCH
+        lines = {
+            "COMPONENTS": len(query.components),
+            "KLEENE": kleene,
+            "KEEPS_ALWAYS": any_match,
+            "KEEPS_UNSELECTED": any_match or strategy is Strategy.SKIP_TILL_NEXT_MATCH,
+            "MERGE": self.algorithm == "merge",
+            "NEGATIONS": len(query.negations) if ends_runs else 0,
+            "NEGATION_BIT": self._negation_bit,
+            "NEGATION_GAPS": "("
+            + "".join(f"{item.gap if self._kills(item) else -1}, " for item in query.negations)
+            + ("-1,)" if not query.negations else ")"),
+            "FIRST_REGISTER": FIRST_REGISTER,
+            "INTEGER_REGISTERS": self.registers.integers,
+            "FLOAT_REGISTERS": self.registers.floats,
+        }
+        return "\n".join(f"{name} = {value}" for name, value in lines.items())
+
+    def _kills(self, negation: NegativeComponent) -> bool:
+        """Whether one event alone decides the negation, so that it can end runs when it comes."""
+        if not 0 < negation.gap < len(self.query.components) or self._is_contiguous:
+            return False
+        number = self.query.negations.index(negation)
+        return all(self._is_decided(("negation", number), item) for item in negation.predicates)
+
+    def _needs_judge(self, negation: NegativeComponent) -> bool:
+        in_the_middle = 0 < negation.gap < len(self.query.components)
+        return not self._kills(negation) and not (in_the_middle and self._is_contiguous)
+
+    @property
+    def _is_contiguous(self) -> bool:
+        return self.query.strategy in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
+
+    def _window(self) -> str:
+        head = "def in_window(start, row, times, positions, ki, kf):\n    return "
+        window = self.query.window
+        if window is None:
+            return head + "True"
+        if window.unit is WindowUnit.EVENTS:
+            return head + f"positions[row] - positions[start] < {self.layout.integer(int(window.size))}"
+        return head + f"times[row] - times[start] < {self._window_size()}"
+
+    def _window_size(self) -> str:
+        assert self.query.window is not None
+        size = window_size(self.query.window, self.query.time_type)
+        if self.query.time_type == FLOAT:
+            return self.layout.float_(float(size))
+        if isinstance(size, Decimal) and size != int(size):
+            size = int(size) + 1  # times are whole, and less than 2.5 is less than 3
+        return self.layout.integer(min(int(size), 2**63 - 1))
+
+    # --- formulas ------------------------------------------------------------------------------------------------
+
+    def _formula(self, name: str, conjuncts: list[tuple[Conjunct, ...]]) -> str:
+        code = Code(self.layout)
+        for number, component in enumerate(self.query.components):
+            self.registers.read = set()
+            open_ = [item for item in conjuncts[number] if not self._is_decided((name, number), item)]
+            if open_:
+                with code.block(f"if component == {number}:"):
+                    for conjunct in open_:
+                        self._test(code, conjunct, component, name)
+            self.reads[(name, number)] = set(self.registers.read)
+        code.line("return 1")
+        return f"def {name}({_ARGUMENTS}):\n" + "\n".join(code.lines)
+
+    def _test(self, code: Code, conjunct: Conjunct, component: Component, name: str) -> None:
+        """Returns 0 unless the conjunct holds, for each choice of the events it speaks of one at a time."""
+        is_complete = name == "complete_ok"
+        walked = _walked(conjunct, component, is_complete)
+        reader = _OfRun(self.query, self.registers, None if is_complete else component.name, name == "begin_ok")
+        if not walked:
+            self._return_unless(code, conjunct, reader)
+            return
+        for variable, _ in walked:
+            self._collect(code, variable, reader)
+        with self._each_choice(code, walked, reader):
+            self._return_unless(code, conjunct, reader)
+
+    def _return_unless(self, code: Code, conjunct: Conjunct, reader: _OfRun | _OfMatch) -> None:
+        truth = code.truth(conjunct.expression, reader)
+        if truth.bad is not None:
+            with code.block(f"if {truth.bad}:"):
+                code.line(f"return {self.layout.error(conjunct.expression)}")
+        with code.block(f"if not {truth.true}:"):
+            code.line("return 0")
+
+    def _collect(self, code: Code, variable: str, reader: _OfRun) -> None:
+        """The rows of an earlier Kleene variable, from the match buffer."""
+        number = self._number(variable)
+        count = self.registers.value(self.registers.get(number, "count", None)).code
+        rows, length = code.name(), code.name()
+        code.line(f"{length} = {count}")
+        code.line(f"{rows} = events_of({number}, {length}, ri[run, 1], ri[run, 2], node, edge, version)")
+        reader.walked[variable] = _Rows(rows, "0", length)
+
+    @contextmanager
+    def _each_choice(self, code: Code, walked: list[tuple[str, int]], reader: _OfRun | _OfMatch) -> Iterator[None]:
+        with ExitStack() as stack:
+            for variable, first in walked:
+                index = code.name()
+                rows = reader.walked[variable]
+                stack.enter_context(code.block(f"for {index} in range({first}, {rows.count}):"))
+                reader.index[variable] = index
+            yield
+
+    def _number(self, variable: str) -> int:
+        return next(n for n, component in enumerate(self.query.components) if component.name == variable)
+
+    def _update(self) -> str:
+        code = Code(self.layout)
+        arrays = ("ti", "tf")
+        code.line(f"ti[target, {NULL_COLUMN}] = ri[run, {NULL_COLUMN}]")
+        for register in self.registers.all:
+            value = self.registers.value(register).code
+            code.line(f"{self.registers.value(register, 'target', arrays).code} = {value}")
+        for number, component in enumerate(self.query.components):
+            own = [register for register in self.registers.all if register.owner == number]
+            if not own:
+                continue
+            with code.block(f"if component == {number}:"):
+                reader = _OneEvent(component.name, ())
+                with code.block("if is_first == 1:"):
+                    for register in own:
+                        write_update(register, self.registers, code, reader, True, arrays)
+                if component.is_kleene:
+                    with code.block("else:"):
+                        for register in own:
+                            if register.function != "first":
+                                write_update(register, self.registers, code, reader, False, arrays)
+        code.line("return 0")
+        head = "def update(component, is_first, run, row, ri, rf, target, ti, tf, columns, ki, kf):\n"
+        return head + "\n".join(code.lines)
+
+    # --- merging -------------------------------------------------------------------------------------------------
+
+    def live(self, state: int) -> list[object]:
+        """The registers that a formula at the state, or at a later one, reads: the paper's masks."""
+        wanted: set[object] = self.reads[("take_ok", state)] | self.reads[("complete_ok", state)]
+        for later in range(state + 1, len(self.query.components)):
+            for name in ("begin_ok", "take_ok", "complete_ok"):
+                wanted |= self.reads[(name, later)]
+        return [register for register in self.registers.all if register in wanted and register.owner <= state]
+
+    def _merging(self) -> list[str]:
+        if self.algorithm != "merge":
+            return []
+        equal, hashed = Code(self.layout), Code(self.layout)
+        equal.line("if left_i[left, 0] != right_i[right, 0] or left_i[left, 5] != right_i[right, 5]:")
+        equal.line("    return False")
+        hashed.line("found = ri[run, 0] * 7919 + ri[run, 5]")
+        for state in range(len(self.query.components)):
+            live = self.live(state)
+            if not live:
+                continue
+            mask = 0
+            for register in live:
+                mask |= 1 << self.registers.null_bit(register)  # type: ignore[arg-type]
+            with equal.block(f"if left_i[left, 0] == {state}:"):
+                equal.line(f"if (left_i[left, {NULL_COLUMN}] ^ right_i[right, {NULL_COLUMN}]) & {mask} != 0:")
+                equal.line("    return False")
+                for register in live:
+                    which, column = self.registers.place(register)  # type: ignore[arg-type]
+                    equal.line(f"if left_{which}[left, {column}] != right_{which}[right, {column}]:")
+                    equal.line("    return False")
+            with hashed.block(f"if ri[run, 0] == {state}:"):
+                for register in live:
+                    which, column = self.registers.place(register)  # type: ignore[arg-type]
+                    value = f"hash_float(rf[run, {column}])" if which == "f" else f"ri[run, {column}]"
+                    hashed.line(f"found = (found ^ (({value}) & 0xFFFFFFFFFFFF)) * 31 & 0xFFFFFFFFFFFF")
+        equal.line("return True")
+        hashed.line("return (found ^ (found >> 17)) & 0x7FFFFFFF")
+        return [
+            "def live_equal(left, left_i, left_f, right, right_i, right_f):\n" + "\n".join(equal.lines),
+            "def live_hash(run, ri, rf):\n" + "\n".join(hashed.lines),
+        ]
+
+    # --- finished matches ----------------------------------------------------------------------------------------
+
+    def _accept(self, judges: tuple[int, ...]) -> str:
+        """Judges matches, given as rows: p[offsets[m]:] in order, lengths[m, c] of them for component c."""
+        code = Code(self.layout)
+        code.line("for m in range(len(ok)):")
+        code.line(
+            "    verdict = judged(m, offsets, lengths, p, group_of, groups, negative, begins, times, columns, ki, kf)"
+        )
+        code.line("    if verdict < 0:")
+        code.line("        return verdict")
+        code.line("    ok[m] = verdict")
+        code.line("return 0")
+        arguments = "offsets, lengths, p, group_of, groups, negative, begins, times, columns, ki, kf"
+        whole = f"def accept(ok, {arguments}):\n" + "\n".join(code.lines)
+        code = Code(self.layout)
+        reader = _OfMatch(self.query)
+        begin = "offsets[m]"
+        for number, component in enumerate(self.query.components):
+            code.line(f"b{number} = {begin}")
+            begin = f"b{number} + lengths[m, {number}]"
+            reader.walked[component.name] = _Rows("p", f"b{number}", f"lengths[m, {number}]")
+        code.line(f"first_row, last_row = p[b0], p[{begin} - 1]")
+        for place, number in enumerate(judges):
+            self._judge(code, place, self.query.negations[number], reader)
+        if self.query.having is not None:
+            self._return_unless(code, Conjunct(self.query.having), reader)
+        code.line("return 1")
+        return f"def judged(m, {arguments}):\n" + "\n".join(code.lines) + "\n\n" + whole
+
+    def _judge(self, code: Code, place: int, negation: NegativeComponent, reader: _OfMatch) -> None:
+        """Returns 0 if an event in the gap is one that the negation forbids."""
+        count = len(self.query.components)
+        begins = f"begins[{place}]"
+        at = code.name()
+        if negation.gap == 0:
+            code.line(f"{at} = np.searchsorted(negative[{begins}:begins[{place + 1}]], first_row) - 1 + {begins}")
+            inside = f"{at} >= {begins} and negative[{at}] >= groups[group_of[m], 6] and "
+            inside += f"times[last_row] - times[negative[{at}]] < {self._window_size()}"
+            step = f"{at} -= 1"
+        elif negation.gap == count:
+            code.line(f"{at} = np.searchsorted(negative[{begins}:begins[{place + 1}]], last_row + 1) + {begins}")
+            inside = f"{at} < begins[{place + 1}] and negative[{at}] < groups[group_of[m], 1] and "
+            inside += f"times[negative[{at}]] - times[first_row] < {self._window_size()}"
+            step = f"{at} += 1"
+        else:
+            before, after = negation.gap - 1, negation.gap
+            low = f"p[b{before} + lengths[m, {before}] - 1] + 1"
+            code.line(f"{at} = np.searchsorted(negative[{begins}:begins[{place + 1}]], {low}) + {begins}")
+            inside = f"{at} < begins[{place + 1}] and negative[{at}] < p[b{after}]"
+            step = f"{at} += 1"
+        key = ("negation", self.query.negations.index(negation))
+        open_ = [item for item in negation.predicates if not self._is_decided(key, item)]
+        with code.block(f"while {inside}:"):
+            code.line(f"row = negative[{at}]")
+            code.line("holds = True")
+            reader.walked[negation.name] = _Rows("negative", at, "1")
+            for conjunct in open_:
+                with code.block("if holds:"):
+                    choices = [item for item in conjunct.indexed if item[0] != negation.name]
+                    with self._each_choice(code, choices, reader):
+                        truth = code.truth(conjunct.expression, reader)
+                        if truth.bad is not None:
+                            with code.block(f"if holds and {truth.bad}:"):
+                                code.line(f"return {self.layout.error(conjunct.expression)}")
+                        with code.block(f"if not {truth.true}:"):
+                            code.line("holds = False")
+                reader.index.clear()
+            with code.block("if holds:"):
+                code.line("return 0")
+            code.line(step)
+
+    # --- types ---------------------------------------------------------------------------------------------------
+
+    def _signatures(self, has_accept: bool) -> dict[str, str]:
+        columns = self.layout.signature()
+        times = "float64[::1]" if self.query.time_type == FLOAT else "int64[::1]"
+        ints, floats, constants = "int64[:,::1]", "float64[:,::1]", "int64[::1], float64[::1]"
+        found = {
+            "classify": f"void(int64[::1], int64, int64, {columns}, {constants})",
+            "advance": f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], "
+            f"{ints}, {floats}, {ints}, {floats}, {ints}, {floats}, {ints}, {floats}, "
+            f"{ints}, {ints}, {ints}, {ints}, int64[::1], {columns}, {constants})",
+        }
+        if has_accept:
+            found["accept"] = (
+                f"int64(int64[::1], int64[::1], {ints}, int64[::1], int64[::1], {ints}, int64[::1], int64[::1], "
+                f"{times}, {columns}, {constants})"
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where the rows of a variable stand: `count` of them in `array` from `begin` on."""
+
+    array: str
+    begin: str
+    count: str
+
+    def row(self, index: str) -> str:
+        return f"{self.array}[{self.begin} + {index}]"
+
+
+_AT_FIRST = (Position.EACH, Position.FIRST)
+_LATER = (Position.EACH, Position.CURRENT)
+
+
+@dataclass(slots=True)
+class _OneEvent:
+    """Reads the current event, which is tried for the variable as its first or as a later one."""
+
+    own: str
+    positions: tuple[Position, ...]
+
+    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
+        if isinstance(expression, ir.Attribute):
+            return self.of_event(code.layout.column(expression), expression, code)
+        if isinstance(expression, MissingFrom):
+            return self.of_event(code.layout.column(expression), expression, code)
+        if isinstance(expression, ir.IfPresent):
+            return _if_present(expression, self, code)
+        raise AssertionError(f"{type(expression).__name__} is not of one event")
+
+    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
+        for node in ir.walk(expression):
+            if isinstance(node, ir.Attribute):
+                is_own = node.variable == self.own and node.position in self.positions
+                if node.variable is not None and not is_own:
+                    return None
+            elif isinstance(node, (ir.Events, ir.Length, ir.Aggregate)):
+                return None
+        return expression
+
+    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
+        return code.column(column, "row")
+
+
+def _if_present(expression: ir.IfPresent, reader: _OneEvent | _OfRun | _OfMatch, code: Code) -> Truth:
+    """TRUE where an attribute that the predicate reads is missing from its event's type."""
+    missing: list[Truth] = []
+    for node in ir.walk(expression.predicate):
+        if isinstance(node, ir.Attribute) and node.position not in (Position.ALL, Position.SO_FAR):
+            column = code.layout.column(MissingFrom((node.name,), type=BOOLEAN))
+            found = reader.of_event(column, node, code)
+            missing.append(found if isinstance(found, Truth) else as_truth(found))
+    inner = code.truth(expression.predicate, reader)
+    lacks = code.temp("(" + " or ".join(part.true for part in missing) + ")") if missing else "False"
+    bad = None if inner.bad is None else f"(not {lacks} and {inner.bad})"
+    return Truth(f"({lacks} or {inner.true})", f"(not {lacks} and {inner.false})", bad)
+
+
+@dataclass(slots=True)
+class _OfRun:
+    """Reads the current event, the registers of the run, and the rows of variables that were collected."""
+
+    query: AnalyzedQuery
+    registers: Registers
+    own: str | None  # the variable that the current event is tried for; None when a variable is being left
+    is_first: bool
+    walked: dict[str, _Rows] = field(default_factory=dict)
+    index: dict[str, str] = field(default_factory=dict)
+
+    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
+        match expression:
+            case ir.Attribute():
+                return self.of_event(code.layout.column(expression), expression, code)
+            case ir.Length(variable=variable):
+                return self.registers.value(self.registers.get(self._number(variable), "count", None))
+            case ir.Aggregate():
+                return self._aggregate(expression, code)
+            case ir.IfPresent():
+                return _if_present(expression, self, code)
+        raise AssertionError(f"no rule for {type(expression).__name__}")
+
+    def _aggregate(self, expression: ir.Aggregate, code: Code) -> Scalar | Truth:
+        variable, position = _aggregated(expression)
+        if position is Position.SO_FAR and variable in self.index:
+            return _over_rows(expression, self.walked[variable], self.index[variable], code)
+        owner = self._number(variable)
+        argument = expression.argument
+        found = self.registers.aggregate(owner, expression, argument, code)
+        return as_truth(found) if expression.type == BOOLEAN else found
+
+    def _number(self, variable: str | None) -> int:
+        return next(n for n, component in enumerate(self.query.components) if component.name == variable)
+
+    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
+        return _one_event(expression, self._place)
+
+    def _place(self, node: ir.Attribute) -> object:
+        if node.variable == self.own and node.position in (Position.EACH, Position.CURRENT):
+            return "current"
+        if node.variable == self.own and self.is_first and node.position is Position.FIRST:
+            return "current"
+        if node.variable in self.index and node.position not in (Position.FIRST, Position.LAST):
+            return node.variable, node.position in (Position.PREVIOUS,)
+        owner = self._number(node.variable)
+        is_last = node.position in (Position.PREVIOUS, Position.LAST)
+        return owner, "last" if is_last and self.query.components[owner].is_kleene else "first"
+
+    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
+        assert isinstance(like, ir.Attribute)
+        place = self._place(like)
+        if place == "current":
+            return code.column(column, "row")
+        assert isinstance(place, tuple)
+        if isinstance(place[0], str):
+            index = self.index[place[0]]
+            return code.column(column, self.walked[place[0]].row(f"{index} - 1" if place[1] else index))
+        wanted = code.layout.columns[column].expression
+        register = self.registers.get(place[0], place[1], wanted)
+        value = self.registers.value(register)
+        if not code.layout.has_mask[column]:
+            value = Scalar(value.code)  # the column has no NULLs, so neither has the register
+        return as_truth(value) if register.kind == "b" else value
+
+
+def _one_event(expression: ir.Expr, place: object) -> ir.Expr | None:
+    """An attribute of the expression, if all its attributes are of one event and nothing else depends on events."""
+    found: ir.Attribute | None = None
+    places: set[object] = set()
+    for node in ir.walk(expression):
+        if isinstance(node, ir.Attribute):
+            places.add(place(node))  # type: ignore[operator]
+            found = node
+        elif isinstance(node, (ir.Events, ir.Length, ir.Aggregate, ir.IfPresent)):
+            return None
+    return found if len(places) == 1 else None
+
+
+def _aggregated(aggregate: ir.Aggregate) -> tuple[str, Position]:
+    for node in ir.walk(aggregate.argument):
+        if isinstance(node, (ir.Attribute, ir.Events)):
+            assert node.variable is not None
+            return node.variable, node.position
+    raise AssertionError("an aggregate without a reference passed analysis")
+
+
+@dataclass(slots=True)
+class _OfMatch:
+    """Reads the events of a finished match."""
+
+    query: AnalyzedQuery
+    walked: dict[str, _Rows] = field(default_factory=dict)
+    index: dict[str, str] = field(default_factory=dict)
+
+    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
+        match expression:
+            case ir.Attribute():
+                return self.of_event(code.layout.column(expression), expression, code)
+            case ir.Length(variable=variable):
+                return Scalar(self.walked[variable].count)
+            case ir.Aggregate():
+                variable, position = _aggregated(expression)
+                rows = self.walked[variable]
+                count = self.index[variable] if position is Position.SO_FAR else rows.count
+                return _over_rows(expression, rows, count, code)
+            case ir.IfPresent():
+                return _if_present(expression, self, code)
+        raise AssertionError(f"no rule for {type(expression).__name__}")
+
+    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
+        return _one_event(expression, self._row)
+
+    def _row(self, node: ir.Attribute) -> str:
+        assert node.variable is not None
+        rows = self.walked[node.variable]
+        match node.position:
+            case Position.FIRST:
+                return rows.row("0")
+            case Position.LAST:
+                return rows.row(f"{rows.count} - 1")
+            case Position.PREVIOUS:
+                return rows.row(f"{self.index[node.variable]} - 1")
+        return rows.row(self.index.get(node.variable, "0"))
+
+    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
+        assert isinstance(like, ir.Attribute)
+        return code.column(column, self._row(like))
+
+
+@dataclass(slots=True)
+class _AtRow:
+    """Reads the event of one row, for the argument of an aggregate."""
+
+    row: str
+
+    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
+        assert isinstance(expression, ir.Attribute)
+        return self.of_event(code.layout.column(expression), expression, code)
+
+    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
+        return expression
+
+    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
+        return code.column(column, self.row)
+
+
+def _over_rows(expression: ir.Aggregate, rows: _Rows, count: str, code: Code) -> Scalar | Truth:
+    """The aggregate of the first `count` of the rows, computed by going through them."""
+    argument, function = expression.argument, expression.function
+    if isinstance(argument, ir.Events):
+        return Scalar(f"({count})")
+    total, known, index, row = (code.name() for _ in range(4))
+    is_float = argument.type == FLOAT
+    code.line(f"{total} = {'0.0' if is_float else '0'}")
+    code.line(f"{known} = 0")
+    with code.block(f"for {index} in range({count}):"):
+        code.line(f"{row} = {rows.row(index)}")
+        value = code.scalar(argument, _AtRow(row))
+        if value.bad is not None:
+            with code.block(f"if {value.bad}:"):
+                code.line(f"return {code.layout.error(argument)}")
+        item = code.temp(value.code)
+        skipped = value.null
+        if is_float and function in ("min", "max"):
+            skipped = f"({item} != {item})" if skipped is None else f"({skipped} or {item} != {item})"
+        with code.block(f"if not {skipped}:" if skipped is not None else "if True:"):
+            code.line(f"{known} += 1")
+            with code.block(f"if {known} == 1:"):
+                code.line(f"{total} = {item}")
+            with code.block("else:"):
+                _combine(expression, total, item, code)
+    if function == "count":
+        return Scalar(known)
+    null = f"({known} == 0)"
+    if function == "avg":
+        whole = code.as_float(Scalar(total), argument.type)
+        return Scalar(f"divide({whole.code}, float({known}))", null, whole.bad)
+    found = Scalar(total, null)
+    return as_truth(found) if expression.type == BOOLEAN else found
+
+
+def _combine(expression: ir.Aggregate, total: str, item: str, code: Code) -> None:
+    argument = expression.argument
+    match expression.function:
+        case "last":
+            code.line(f"{total} = {item}")
+        case "min" | "max":
+            sign = "<" if expression.function == "min" else ">"
+            sides = (item, total)
+            if argument.type == STRING:
+                code.layout.needs_ranks = True
+                sides = (f"columns[0][{item}]", f"columns[0][{total}]")
+            with code.block(f"if {sides[0]} {sign} {sides[1]}:"):
+                code.line(f"{total} = {item}")
+        case "sum" | "avg" if argument.type == FLOAT:
+            code.line(f"{total} += {item}")
+        case "sum" | "avg":
+            value, too_far = code.pair(f"add({total}, {item})")
+            if expression.function == "sum" and isinstance(argument.type, DecimalType):
+                limit = code.layout.integer(10**18)
+                too_far = f"({too_far} or {value} >= {limit} or {value} <= -{limit})"
+            overflow = ir.Aggregate("sum", argument, type=argument.type)
+            with code.block(f"if {too_far}:"):
+                code.line(f"return {code.layout.error(overflow)}")
+            code.line(f"{total} = {value}")
+        case "count" | "first":
+            code.line("pass")
+        case _:
+            raise NotExpressibleError(f"{expression.function} inside a condition")

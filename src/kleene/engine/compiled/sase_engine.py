@@ -1,0 +1,754 @@
+"""The compiled engine for SASE and SASE+: events in, matches out, in pieces of any size.
+
+`SaseProgram` is the query made into kernels; it is shared. `SaseProgress` is how far a stream has come: the open runs,
+the match buffer, and the events that they refer to. Feeding it the events in any number of pieces gives the same
+matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.compiled.batches import (
+    EMPTY,
+    EMPTY_FLOAT,
+    Arguments,
+    Grouped,
+    arguments,
+    group,
+    grown,
+    nullable_names,
+    partition_codes,
+    types_of,
+)
+from kleene.engine.compiled.columns import Array, Dictionary, times_array
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.jit import Kernels, load
+from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.sase import FIRST_REGISTER, Generated, generate
+from kleene.engine.events import window_size
+from kleene.engine.matches import FlatMatches, flat_matches, joined
+from kleene.errors import ExecutionError, printable
+from kleene.ir import expr as ir
+from kleene.ir.options import Format, WindowUnit
+from kleene.schema import FLOAT
+
+ROOM = 1024
+ROWS_AT_ONCE = 1 << 22
+"""How many rows of matches are written out at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    generated: Generated
+    functions: Kernels
+
+
+@dataclass(slots=True)
+class SaseProgram:
+    """A query and an algorithm; kernels are made when the first events show which columns have NULLs."""
+
+    query: AnalyzedQuery
+    algorithm: str
+    jit: bool = True
+    _kernels: dict[frozenset[str], Kernel] = field(default_factory=dict)
+    _generated: dict[frozenset[str], Generated] = field(default_factory=dict)
+
+    def kernel(self, nullable: frozenset[str]) -> Kernel:
+        if nullable not in self._kernels:
+            generated = self.generated(nullable)
+            self._kernels[nullable] = Kernel(generated, load(generated.source, generated.signatures, self.jit))
+        return self._kernels[nullable]
+
+    def generated(self, nullable: frozenset[str]) -> Generated:
+        if nullable not in self._generated:
+            self._generated[nullable] = generate(self.query, nullable, self.algorithm)
+        return self._generated[nullable]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The window as the loops of `expansion.py` take it."""
+
+    kind: int
+    size: int
+    float_size: float
+
+    @classmethod
+    def of(cls, query: AnalyzedQuery) -> Window:
+        window = query.window
+        if window is None:
+            return cls(0, 0, 0.0)
+        if window.unit is WindowUnit.EVENTS:
+            return cls(1, int(window.size), 0.0)
+        size = window_size(window, query.time_type)
+        if query.time_type == FLOAT:
+            return cls(3, 0, float(size))
+        if isinstance(size, Decimal) and size != int(size):
+            size = int(size) + 1
+        return cls(2, min(int(size), 2**63 - 1), 0.0)
+
+
+@dataclass(slots=True)
+class Buffer:
+    """The match buffer and the runs of all partitions, as arrays with room to grow."""
+
+    integers: int
+    floats: int
+    counts: Array = field(default_factory=lambda: np.zeros(12, np.int64))
+    node: Array = field(default_factory=lambda: np.zeros((ROOM, 6), np.int64))
+    edge: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
+    version: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
+    done: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
+    slots: Array = field(default_factory=lambda: np.zeros(4 * ROOM, np.int64))
+    ri: Array = field(init=False)
+    rf: Array = field(init=False)
+    ni: Array = field(init=False)
+    nf: Array = field(init=False)
+    kept_i: Array = field(init=False)
+    kept_f: Array = field(init=False)
+    stored_i: Array = field(init=False)
+    stored_f: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("r", "n", "kept_", "stored_"):
+            setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
+            setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
+
+
+@dataclass(slots=True)
+class Feed:
+    """One piece of the input together with the events kept from before, as the kernels see them."""
+
+    table: pa.Table
+    grouped: Grouped
+    times: Array
+    float_times: Array
+    positions: Array
+    kernel: Kernel
+    given: Arguments
+    bits: Array
+    groups: Array
+
+    @property
+    def any_times(self) -> Array:
+        return self.float_times if len(self.float_times) else self.times
+
+
+@dataclass(slots=True)
+class Pending:
+    """Matches that wait for the end of their window, because an event after them may forbid them."""
+
+    matches: FlatMatches
+    numbers: Array  # of their partitions
+
+
+class SaseProgress:
+    """How far a stream has come. Feed it events in order; it gives back matches.
+
+    Matches come with the table that their positions refer to: the piece that was fed, behind the events kept.
+    """
+
+    def __init__(self, program: SaseProgram, run_limit: int, format_: Format) -> None:
+        self.program, self.run_limit, self.format = program, run_limit, format_
+        self.dictionary = Dictionary()
+        self.window = Window.of(program.query)
+        self.nullable: frozenset[str] = frozenset()
+        self.buffer: Buffer | None = None
+        self.kept_table: pa.Table | None = None
+        self.kept_numbers, self.kept_positions = EMPTY, EMPTY
+        self.partitions = Partitions(program.query.partition_by)
+        self.next_positions, self.run_begins, self.run_counts = EMPTY, EMPTY, EMPTY
+        self.ended = EMPTY  # for each partition, the position where the match given out last ended
+        self.pending: Pending | None = None
+
+    # --- feeding -------------------------------------------------------------------------------------------------
+
+    def feed(self, table: pa.Table, is_last: bool = False) -> tuple[pa.Table, FlatMatches]:
+        """The matches that these events complete, in output order, and the table they refer to."""
+        feed, numbers = self._prepare(table, is_last)
+        found, groups = self._matches(feed, numbers)
+        if self.format is Format.NON_OVERLAPPING:
+            found = self._without_overlaps(feed, found, groups)
+        result = self._ordered(self._positions(feed, found), np.zeros(len(found), np.int64), 0)
+        whole = feed.table
+        if not is_last:
+            self._retain(feed)
+            self._forget_partitions()
+        return whole, result
+
+    def completions(self, table: pa.Table) -> tuple[Feed, Iterator[int]]:
+        """For compressed output: the events as the kernels see them, and a visit whenever matches have collected."""
+        feed, _ = self._prepare(table, True)
+        return feed, self._visits(feed)
+
+    def _prepare(self, table: pa.Table, is_last: bool) -> tuple[Feed, Array]:
+        query = self.program.query
+        assert query.schema is not None
+        codes = self._partition_numbers(table, whole=is_last and self.kept_table is None)
+        fresh_from = 0
+        if self.kept_table is not None:
+            fresh_from = self.kept_table.num_rows
+            table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
+            codes = np.concatenate([self.kept_numbers, codes])
+        count = max(len(self.next_positions), 1)
+        grouped = group(codes, count, self.program.jit)
+        self.nullable |= nullable_names(table)
+        kernel = self.program.kernel(self.nullable)
+        times = np.ascontiguousarray(grouped.permuted(times_array(table, query.order_by[0], query.time_type)))
+        if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
+            raise GaveUpError(ir.Attribute(None, query.order_by[0]))
+        given = arguments(
+            kernel.generated.layout, table, query.schema, types_of(query.schema), grouped, self.dictionary
+        )
+        rows = len(grouped.order)
+        bits = np.zeros(rows, np.int64)
+        with np.errstate(all="ignore"):
+            kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
+        groups = self._groups(grouped, fresh_from)
+        feed = Feed(
+            table,
+            grouped,
+            EMPTY if times.dtype == np.float64 else times,
+            times if times.dtype == np.float64 else EMPTY_FLOAT,
+            self._event_positions(grouped, groups, fresh_from),
+            kernel,
+            given,
+            bits,
+            groups,
+        )
+        self._start(feed, fresh_from, is_last)
+        return feed, grouped.numbers
+
+    def _partition_numbers(self, table: pa.Table, whole: bool) -> Array:
+        """The partition of each event; numbers stay the same from one piece to the next."""
+        if whole:
+            codes, count = partition_codes(table, self.program.query.partition_by, null_is_a_key=False)
+            self._more_partitions(count)
+            return codes
+        codes = self.partitions.numbers(table, null_is_a_key=False)
+        self._more_partitions(len(self.partitions))
+        return codes
+
+    def _more_partitions(self, count: int) -> None:
+        missing = count - len(self.next_positions)
+        if missing > 0:
+            zeros = np.zeros(missing, np.int64)
+            self.next_positions = np.concatenate([self.next_positions, zeros])
+            self.run_begins = np.concatenate([self.run_begins, zeros])
+            self.run_counts = np.concatenate([self.run_counts, zeros])
+            self.ended = np.concatenate([self.ended, zeros - 1])
+
+    def _groups(self, grouped: Grouped, fresh_from: int) -> Array:
+        """For each partition here: its fresh rows, its runs (where, how many), room for what is kept, all its rows."""
+        groups = np.zeros((len(grouped.numbers), 7), np.int64)
+        groups[:, 6] = grouped.begins[:-1]
+        groups[:, 1] = grouped.begins[1:]
+        fresh = np.concatenate([[0], np.cumsum(grouped.order >= fresh_from)])
+        groups[:, 0] = groups[:, 1] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
+        groups[:, 2] = self.run_begins[grouped.numbers]
+        groups[:, 3] = self.run_counts[grouped.numbers]
+        return groups
+
+    def _event_positions(self, grouped: Grouped, groups: Array, fresh_from: int) -> Array:
+        """The place of each event in its partition, since the beginning of the stream."""
+        rows = len(grouped.order)
+        if not rows:
+            return EMPTY
+        sizes = groups[:, 1] - groups[:, 6]
+        own = np.arange(rows) - np.repeat(groups[:, 0] - self.next_positions[grouped.numbers], sizes)
+        if fresh_from:
+            old = grouped.order < fresh_from
+            own[old] = self.kept_positions[grouped.order[old]]
+        self.next_positions[grouped.numbers] += groups[:, 1] - groups[:, 0]
+        return np.ascontiguousarray(own)
+
+    def _start(self, feed: Feed, fresh_from: int, is_last: bool) -> None:
+        generated = feed.kernel.generated
+        integers = FIRST_REGISTER + generated.registers.integers
+        if self.buffer is None:
+            self.buffer = Buffer(integers, generated.registers.floats)
+        counts = self.buffer.counts
+        if fresh_from:
+            self._move_rows(feed, fresh_from)
+        counts[0:3] = 0
+        counts[6] = counts[8] = counts[11] = 0
+        counts[9], counts[10] = self.run_limit, 0 if is_last else 1
+        if counts[7] > 2**30:
+            counts[7] = 0
+            self.buffer.slots[:] = 0
+
+    def _move_rows(self, feed: Feed, fresh_from: int) -> None:
+        """Events kept from before have new places now."""
+        assert self.buffer is not None
+        place = np.empty(feed.table.num_rows, np.int64)
+        place[feed.grouped.order] = np.arange(len(feed.grouped.order))
+        buffer, nodes = self.buffer, self.buffer.counts[3]
+        for column in (0, 4, 5) if self.program.algorithm == "merge" else (0, 4):
+            buffer.node[:nodes, column] = place[buffer.node[:nodes, column]]
+        runs = int(self.run_counts.sum())
+        buffer.stored_i[:runs, 4] = place[buffer.stored_i[:runs, 4]]
+        if self.pending is not None:
+            old = self.pending.matches
+            self.pending.matches = FlatMatches(old.offsets, old.lengths, place[old.positions])
+
+    # --- saving ---------------------------------------------------------------------------------------------------
+
+    def saved(self) -> dict[str, Any]:
+        """All that the progress is, as the parts of a snapshot."""
+        parts: dict[str, Any] = {
+            "strings": self.dictionary.strings,
+            "nullable": sorted(self.nullable),
+            "keys": self.partitions.table,
+            "kept_numbers": self.kept_numbers,
+            "kept_positions": self.kept_positions,
+            "next_positions": self.next_positions,
+            "run_begins": self.run_begins,
+            "run_counts": self.run_counts,
+            "ended": self.ended,
+        }
+        if self.kept_table is not None:
+            parts["kept_table"] = self.kept_table
+        if self.pending is not None:
+            matches = self.pending.matches
+            parts["pending_offsets"], parts["pending_lengths"] = matches.offsets, matches.lengths
+            parts["pending_positions"], parts["pending_numbers"] = matches.positions, self.pending.numbers
+        if self.buffer is not None:
+            counts, runs = self.buffer.counts, int(self.run_counts.sum())
+            parts["node"], parts["edge"] = self.buffer.node[: counts[3]], self.buffer.edge[: counts[4]]
+            parts["version"] = self.buffer.version[: counts[5]]
+            parts["stored_i"], parts["stored_f"] = self.buffer.stored_i[:runs], self.buffer.stored_f[:runs]
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def load(self, parts: Mapping[str, Any]) -> None:
+        """Goes on from where the parts were saved."""
+        self.dictionary = Dictionary(parts["strings"])
+        self.nullable = frozenset(parts["nullable"])
+        self.partitions.load(parts.get("keys"), len(parts["next_positions"]))
+        for name in ("kept_numbers", "kept_positions", "next_positions", "run_begins", "run_counts", "ended"):
+            setattr(self, name, parts[name])
+        self.kept_table = parts.get("kept_table")
+        if "pending_offsets" in parts:
+            names = ("pending_offsets", "pending_lengths", "pending_positions")
+            self.pending = Pending(FlatMatches(*(parts[name] for name in names)), parts["pending_numbers"])
+        if "node" in parts:
+            integers, floats = parts["stored_i"].shape[1], parts["stored_f"].shape[1]
+            self.buffer = Buffer(integers, floats)
+            for at, name in ((3, "node"), (4, "edge"), (5, "version")):
+                self.buffer.counts[at] = len(parts[name])
+                setattr(self.buffer, name, grown(parts[name], max(2 * len(parts[name]), ROOM)))
+            for name in ("stored_i", "stored_f"):
+                setattr(self.buffer, name, grown(parts[name], max(len(parts[name]), ROOM)))
+
+    # --- running -------------------------------------------------------------------------------------------------
+
+    def _visits(self, feed: Feed) -> Iterator[int]:
+        """Runs the kernel; gives back control with the number of completions whenever they must be read out."""
+        assert self.buffer is not None
+        advance = feed.kernel.functions["advance"]
+        while True:
+            buffer, counts = self.buffer, self.buffer.counts
+            with np.errstate(all="ignore"):
+                status = advance(
+                    counts,
+                    feed.groups,
+                    feed.bits,
+                    feed.any_times,
+                    feed.positions,
+                    buffer.stored_i,
+                    buffer.stored_f,
+                    buffer.kept_i,
+                    buffer.kept_f,
+                    buffer.ri,
+                    buffer.rf,
+                    buffer.ni,
+                    buffer.nf,
+                    buffer.node,
+                    buffer.edge,
+                    buffer.version,
+                    buffer.done,
+                    buffer.slots,
+                    feed.given.columns,
+                    feed.given.integers,
+                    feed.given.floats,
+                )
+            if status <= -1000:
+                raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
+            if status == 2:
+                raise self._too_many_runs(feed)
+            yield int(counts[6])
+            counts[6] = 0
+            if status == 0:
+                return
+            self._make_room(feed)
+
+    def _make_room(self, feed: Feed) -> None:
+        """Drops what no run can reach any more; what is still more than half full gets twice the room."""
+        assert self.buffer is not None
+        buffer, counts = self.buffer, self.buffer.counts
+        self._collect_garbage(feed)
+        need = 2 * counts[2] + 2
+        for name, used in (("node", counts[3]), ("edge", counts[4]), ("version", counts[5]), ("done", 0)):
+            array = getattr(buffer, name)
+            if 2 * (used + need) > len(array):
+                setattr(buffer, name, grown(array, 2 * max(len(array), used + need)))
+        group_runs = int(feed.groups[counts[0], 3]) if counts[0] < len(feed.groups) else 0
+        runs = max(int(counts[2]), group_runs)
+        for prefix, used in (("r", 3 * runs + 3), ("n", 2 * runs + 2), ("kept_", int(counts[8]) + runs)):
+            if 2 * used > len(getattr(buffer, f"{prefix}i")):
+                for kind in "if":
+                    array = getattr(buffer, f"{prefix}{kind}")
+                    setattr(buffer, f"{prefix}{kind}", grown(array, 4 * used))
+        while len(buffer.slots) < 4 * (3 * runs + 3):
+            buffer.slots = np.zeros(2 * len(buffer.slots), np.int64)
+
+    def _roots(self, feed: Feed) -> list[Array]:
+        """The parts of the arrays of runs that are in use."""
+        assert self.buffer is not None
+        buffer, counts = self.buffer, self.buffer.counts
+        stored = np.ones(len(buffer.stored_i), np.bool_)
+        stored[int(self.run_counts.sum()) :] = False
+        for done in range(counts[0] + (1 if counts[11] else 0)):
+            if done < len(feed.groups):
+                begin, many = feed.groups[done, 2], feed.groups[done, 3]
+                stored[begin : begin + many] = False
+        self._stored_left = np.flatnonzero(stored)
+        return [buffer.ri[: counts[2]], buffer.kept_i[: counts[8]], buffer.stored_i[self._stored_left]]
+
+    def _collect_garbage(self, feed: Feed) -> None:
+        assert self.buffer is not None
+        buffer, counts, loops = self.buffer, self.buffer.counts, shared_loops(self.program.jit)
+        roots = self._roots(feed)
+        heads = np.ascontiguousarray(np.concatenate([part[:, 1] for part in roots]))
+        nodes = int(counts[3])
+        if self.program.algorithm == "merge":
+            window = self._window_arguments(feed)
+            loops["live_heads"](heads, buffer.node, *window)
+            now = np.full(max(nodes, 1), -1, np.int64)
+            np.maximum.at(now, heads, buffer.node[heads, 0])
+            loops["mark_merged"](buffer.node, nodes, now, *window)
+            counts[3] = loops["pack_merged"](buffer.node, nodes, now)
+            self._renumber(roots, now[heads], None)
+            return
+        labels = np.ascontiguousarray(np.concatenate([part[:, 2] for part in roots]))
+        marks = [np.zeros(int(counts[at]) + 1, np.int64) for at in (3, 4, 5)]
+        loops["mark_versions"](heads, labels, buffer.node, buffer.edge, buffer.version, *marks)
+        numbers = []
+        for mark in marks:
+            mark[-1] = 0
+            kept = mark > 0
+            new = np.where(kept, np.cumsum(kept) - 1, -1)
+            new[-1] = -1  # so that -1 stays -1
+            numbers.append(new)
+        self._pack_versions(marks, numbers)
+        self._renumber(roots, numbers[0][heads], numbers[2][labels])
+
+    def _pack_versions(self, marks: list[Array], numbers: list[Array]) -> None:
+        assert self.buffer is not None
+        buffer, counts, resolve = self.buffer, self.buffer.counts, shared_loops(self.program.jit)["resolve"]
+        edges, versions = int(counts[4]), int(counts[5])
+        followers, origins = np.empty(edges, np.int64), np.empty(versions, np.int64)
+        resolve(np.ascontiguousarray(buffer.edge[:edges, 2]), marks[1], followers)
+        resolve(np.ascontiguousarray(buffer.version[:versions, 0]), marks[2], origins)
+        node_kept, edge_kept, version_kept = (np.flatnonzero(mark[:-1] > 0) for mark in marks)
+        first_edges = buffer.node[node_kept, 2]
+        first_edges = np.where(marks[1][first_edges] > 0, first_edges, followers[first_edges] if edges else first_edges)
+        node = buffer.node[node_kept]
+        node[:, 2] = numbers[1][first_edges]
+        buffer.node[: len(node)] = node
+        edge = buffer.edge[edge_kept]
+        edge[:, 0], edge[:, 1], edge[:, 2] = numbers[2][edge[:, 0]], numbers[0][edge[:, 1]], followers[edge_kept]
+        edge[:, 2] = numbers[1][edge[:, 2]]
+        buffer.edge[: len(edge)] = edge
+        version = buffer.version[version_kept]
+        version[:, 0], version[:, 3] = numbers[2][origins[version_kept]], numbers[2][version[:, 3]]
+        buffer.version[: len(version)] = version
+        counts[3:6] = len(node), len(edge), len(version)
+
+    def _renumber(self, roots: list[Array], heads: Array, labels: Array | None) -> None:
+        assert self.buffer is not None
+        at = 0
+        for number, part in enumerate(roots):
+            end = at + len(part)
+            target = self.buffer.stored_i if number == 2 else part
+            where: Any = self._stored_left if number == 2 else slice(None)
+            target[where, 1] = heads[at:end]
+            if labels is not None:
+                target[where, 2] = labels[at:end]
+            at = end
+
+    def _window_arguments(self, feed: Feed) -> tuple[Any, ...]:
+        window = self.window
+        return window.kind, window.size, window.float_size, feed.times, feed.float_times, feed.positions
+
+    # --- matches -------------------------------------------------------------------------------------------------
+
+    def _matches(self, feed: Feed, numbers: Array) -> tuple[FlatMatches, Array]:
+        """All matches that can be given out now, by rows, and the number of each one's partition."""
+        count = len(self.program.query.components)
+        parts: list[FlatMatches] = []
+        groups: list[Array] = []
+        for done in self._visits(feed):
+            for part, group_of in self.expanded(feed, done):
+                parts.append(part)
+                groups.append(group_of)
+        found = joined(parts, count)
+        group_of = np.concatenate([np.empty(0, np.int64), *groups])
+        if any(negation.gap == count for negation in self.program.query.negations):
+            found, group_of = self._wait_for_the_end(feed, found, group_of)
+        return self._judged(feed, found, group_of)
+
+    def expanded(self, feed: Feed, done: int) -> Iterator[tuple[FlatMatches, Array]]:
+        """The matches of the completions, in pieces, each with the groups of its matches."""
+        assert self.buffer is not None
+        buffer, loops = self.buffer, shared_loops(self.program.jit)
+        components = len(self.program.query.components)
+        st, stack = np.zeros(4, np.int64), np.empty(256, np.int64)
+        rows = min(ROWS_AT_ONCE, 64 * done + 1024)
+        while st[0] < done:
+            most = max(min(rows, 4 * done + 1024), 2)
+            offsets, lengths = np.zeros(most + 1, np.int64), np.zeros((most, components), np.int64)
+            p, origin = np.empty(max(rows, len(stack)), np.int64), np.empty(most, np.int64)
+            while True:
+                if self.program.algorithm == "merge":
+                    window = self._window_arguments(feed)
+                    status = loops["expand_merged"](
+                        st, buffer.done, done, buffer.node, *window, stack, offsets, lengths, p, origin
+                    )
+                else:
+                    status = loops["expand_versions"](
+                        st,
+                        buffer.done,
+                        done,
+                        buffer.node,
+                        buffer.edge,
+                        buffer.version,
+                        stack,
+                        offsets,
+                        lengths,
+                        p,
+                        origin,
+                    )
+                if status != 1:
+                    break
+                stack = grown(stack, 2 * len(stack))
+            count = int(st[2])
+            if count:
+                piece = FlatMatches(offsets[: count + 1], lengths[:count], p[: st[3]].copy())
+                yield piece, buffer.done[origin[:count], 3]
+            elif status == 2:
+                rows = 2 * max(rows, len(stack))
+            rows = min(2 * rows, max(ROWS_AT_ONCE, 2 * len(stack)))
+            st[2] = st[3] = 0
+
+    def _judged(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
+        generated = feed.kernel.generated
+        if not generated.has_accept or not len(found):
+            return found, group_of
+        negative, begins = self._negative_rows(feed)
+        ok = np.zeros(len(found), np.int64)
+        with np.errstate(all="ignore"):
+            status = feed.kernel.functions["accept"](
+                ok,
+                found.offsets,
+                np.ascontiguousarray(found.lengths),
+                found.positions,
+                group_of,
+                feed.groups,
+                negative,
+                begins,
+                feed.any_times,
+                feed.given.columns,
+                feed.given.integers,
+                feed.given.floats,
+            )
+        if status < 0:
+            raise GaveUpError(generated.layout.errors[-1000 - status])
+        return _chosen(found, np.flatnonzero(ok)), group_of[ok == 1]
+
+    def _negative_rows(self, feed: Feed) -> tuple[Array, Array]:
+        """The rows that each of the judged negations may be about, one after the other, and where each one's begin."""
+        first_bit = 2 * len(self.program.query.components)
+        rows = [np.flatnonzero((feed.bits >> (first_bit + n)) & 1) for n in feed.kernel.generated.judges]
+        begins = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
+        return np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64), begins
+
+    def _wait_for_the_end(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
+        """Matches whose window has closed, or whose input has ended; the others wait."""
+        assert self.buffer is not None
+        if self.pending is not None:
+            place = np.full(len(self.next_positions), 0, np.int64)
+            place[feed.grouped.numbers] = np.arange(len(feed.grouped.numbers))
+            found = joined([self.pending.matches, found], found.lengths.shape[1])
+            group_of = np.concatenate([place[self.pending.numbers], group_of])
+            self.pending = None
+        if self.buffer.counts[10] == 0 or not len(found):
+            return found, group_of
+        times = feed.any_times
+        since = found.last if self.format is Format.NON_OVERLAPPING else found.first
+        size = self.window.float_size if self.window.kind == 3 else self.window.size
+        is_closed = times.max() - times[since] >= size
+        waiting = np.flatnonzero(~is_closed)
+        if len(waiting):
+            self.pending = Pending(_chosen(found, waiting), feed.grouped.numbers[group_of[waiting]])
+        return _chosen(found, np.flatnonzero(is_closed)), group_of[is_closed]
+
+    def _positions(self, feed: Feed, found: FlatMatches) -> FlatMatches:
+        if feed.grouped.is_identity:
+            return found
+        return FlatMatches(found.offsets, found.lengths, feed.grouped.order[found.positions])
+
+    def _ordered(self, found: FlatMatches, groups: Array, mode: int) -> FlatMatches:
+        return _chosen(found, self._order(found, groups, mode))
+
+    def _order(self, found: FlatMatches, groups: Array, mode: int) -> Array:
+        order, spare = np.arange(len(found)), np.empty(len(found), np.int64)
+        lengths = np.ascontiguousarray(found.lengths)
+        shared_loops(self.program.jit)["order_matches"](
+            order, spare, mode, found.offsets, lengths, found.positions, np.ascontiguousarray(groups)
+        )
+        return order
+
+    def _without_overlaps(self, feed: Feed, found: FlatMatches, groups: Array) -> FlatMatches:
+        """The matches that are given out: of those that end together the best, if it begins after the last one."""
+        order = self._order(found, groups, 1)
+        first, last = feed.positions[found.first], feed.positions[found.last]
+        chosen: list[int] = []
+        previous = (-1, -1)
+        for number in order.tolist():
+            partition = int(feed.grouped.numbers[groups[number]])
+            here = (partition, int(last[number]))
+            if here != previous:
+                previous = here
+                if first[number] > self.ended[partition]:
+                    chosen.append(number)
+                    self.ended[partition] = last[number]
+        return _chosen(found, np.array(chosen, np.int64))
+
+    def _too_many_runs(self, feed: Feed) -> ExecutionError:
+        query = self.program.query
+        assert self.buffer is not None
+        row = min(int(self.buffer.counts[1]), len(feed.grouped.order)) - 1
+        position = int(feed.grouped.order[row])
+        values = [feed.table.column(name)[position].as_py() for name in query.partition_by]
+        where = ", ".join(f"{name} = {value!r}" for name, value in zip(query.partition_by, values, strict=True))
+        return ExecutionError(
+            f"the partition {printable(where, 200) if where else 'of all events'} has more than "
+            f"{self.run_limit:,} partial matches at once",
+            hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit.",
+        )
+
+    # --- keeping -------------------------------------------------------------------------------------------------
+
+    def _retain(self, feed: Feed) -> None:
+        """Keeps the runs, and of the events only those that a run, or a negation to come, may still look at."""
+        assert self.buffer is not None
+        buffer, counts = self.buffer, self.buffer.counts
+        self._store_runs(feed)
+        counts[0] = counts[2] = counts[8] = counts[11] = 0
+        self._collect_garbage_of_stored(feed)
+        needed = np.zeros(len(feed.grouped.order), np.bool_)
+        nodes, runs = int(counts[3]), int(self.run_counts.sum())
+        columns = (0, 4, 5) if self.program.algorithm == "merge" else (0, 4)
+        for column in columns:
+            needed[buffer.node[:nodes, column]] = True
+        needed[buffer.stored_i[:runs, 4]] = True
+        if self.pending is not None:
+            needed[self.pending.matches.positions] = True
+        needed |= self._may_be_negative(feed)
+        rows = np.flatnonzero(needed)
+        positions = feed.grouped.order[rows]
+        in_table = np.argsort(positions, kind="stable")
+        rows, positions = rows[in_table], positions[in_table]
+        self.kept_table = feed.table.take(pa.array(positions)).combine_chunks()
+        sizes = feed.groups[:, 1] - feed.groups[:, 6]
+        self.kept_numbers = np.repeat(feed.grouped.numbers, sizes)[rows]
+        self.kept_positions = feed.positions[rows]
+        place = np.full(len(feed.grouped.order), -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        for column in columns:
+            buffer.node[:nodes, column] = place[buffer.node[:nodes, column]]
+        buffer.stored_i[:runs, 4] = place[buffer.stored_i[:runs, 4]]
+        if self.pending is not None:
+            old = self.pending.matches
+            self.pending.matches = FlatMatches(old.offsets, old.lengths, place[old.positions])
+
+    def _forget_partitions(self) -> None:
+        """Leaves out partitions of which nothing is kept; should events of one come again, it begins anew."""
+        used = self.run_counts > 0
+        used[self.kept_numbers] = True
+        if self.pending is not None:
+            used[self.pending.numbers] = True
+        if used.all():
+            return
+        new = self.partitions.keep(used)
+        for name in ("next_positions", "run_begins", "run_counts", "ended"):
+            setattr(self, name, getattr(self, name)[used])
+        self.kept_numbers = new[self.kept_numbers]
+        if self.pending is not None:
+            self.pending.numbers = new[self.pending.numbers]
+
+    def _store_runs(self, feed: Feed) -> None:
+        """The runs kept of the partitions seen here, and those of the others, one partition after the other."""
+        assert self.buffer is not None
+        buffer = self.buffer
+        begins = self.run_begins.copy()
+        seen = feed.grouped.numbers
+        self.run_counts[seen] = feed.groups[:, 5]
+        is_seen = np.zeros(len(self.run_counts), np.bool_)
+        is_seen[seen] = True
+        begins[seen] = feed.groups[:, 4]
+        total = int(self.run_counts.sum())
+        self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)
+        within = np.arange(total) - np.repeat(self.run_begins, self.run_counts)
+        source = np.repeat(begins, self.run_counts) + within
+        from_kept = np.repeat(is_seen, self.run_counts)
+        for kind in "if":
+            kept, stored = getattr(buffer, f"kept_{kind}"), getattr(buffer, f"stored_{kind}")
+            new = np.zeros((max(total, ROOM), stored.shape[1]), stored.dtype)
+            new[:total][from_kept] = kept[source[from_kept]]
+            new[:total][~from_kept] = stored[source[~from_kept]]
+            setattr(buffer, f"stored_{kind}", new)
+
+    def _collect_garbage_of_stored(self, feed: Feed) -> None:
+        groups = feed.groups
+        feed.groups = np.zeros((0, 7), np.int64)
+        self._collect_garbage(feed)
+        feed.groups = groups
+
+    def _may_be_negative(self, feed: Feed) -> Array:
+        """Rows that a negation not yet judged may forbid something for."""
+        needed = np.zeros(len(feed.grouped.order), np.bool_)
+        first_bit = 2 * len(self.program.query.components)
+        for number in feed.kernel.generated.judges:
+            needed |= ((feed.bits >> (first_bit + number)) & 1).astype(np.bool_)
+        if self.window.kind >= 2 and needed.any():
+            times = feed.any_times
+            size = self.window.float_size if self.window.kind == 3 else self.window.size
+            # An event may be looked for until the window of a run that begins now has closed.
+            needed &= times.max() - times < 2 * size
+        return needed
+
+
+def _chosen(found: FlatMatches, numbers: Array) -> FlatMatches:
+    """The matches of these numbers, in their order."""
+    lengths = found.offsets[numbers + 1] - found.offsets[numbers]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    positions = found.positions[np.repeat(found.offsets[numbers], lengths) + within]
+    return FlatMatches(offsets, found.lengths[numbers], positions)
+
+
+def find_matches(program: SaseProgram, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:
+    """All matches in a whole table, in output order."""
+    if not table.num_rows:
+        return flat_matches([], len(program.query.components))
+    return SaseProgress(program, run_limit, format_).feed(table, is_last=True)[1]

@@ -1,0 +1,119 @@
+"""A query on its way through a stream, in process: events go in piece by piece, matches come out as they complete.
+
+Whatever the pieces, the matches are those of the whole. What is held between pieces is bounded by the window, or by the
+matches that are open; it can be saved as bytes at any time, and restored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pyarrow as pa
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.choice import choose
+from kleene.engine.compiled.regex_engine import RegexProgram, RegexProgress, regex_output
+from kleene.engine.compiled.row_engine import RowProgram, RowProgress
+from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
+from kleene.engine.events import Events
+from kleene.engine.output import output_table
+from kleene.engine.row_output import row_output_table
+from kleene.engine.rows import rows_of_matches
+from kleene.engine.snapshot import pack, unpack
+from kleene.errors import SnapshotError, UnsupportedError
+from kleene.ir.options import Selection
+from kleene.ir.row_text import row_query_text
+from kleene.ir.text import query_text
+from kleene.plan.plan import Plan
+
+
+class Progress:
+    """Feed it tables of events, each in order and later than the one before; it gives back tables of matches."""
+
+    def __init__(self, plan: Plan, columns: pa.Schema) -> None:
+        self._plan, self._columns = plan, columns
+        self._engine = _start(plan)
+        self._is_finished = False
+
+    def feed(self, table: pa.Table, is_last: bool = False) -> pa.Table:
+        """The matches that can be given out now, in output order. After the last piece there is nothing to feed."""
+        if self._is_finished:
+            raise UnsupportedError("the stream has ended: its last piece was fed", hint="Open a new one.")
+        table = table.select(self._columns.names).cast(self._columns)
+        result = self._fed(table, is_last)
+        self._is_finished = is_last
+        return result
+
+    def finish(self) -> pa.Table:
+        """The matches that waited for the end of the input."""
+        return self.feed(self._columns.empty_table(), is_last=True)
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on from here, in this process or in another."""
+        if self._is_finished:
+            raise UnsupportedError("the stream has ended: there is nothing to go on with")
+        return pack({**self._engine.saved(), "fingerprint": self._fingerprint()})
+
+    @classmethod
+    def restore(cls, plan: Plan, columns: pa.Schema, snapshot: bytes) -> Progress:
+        """The progress that was saved; an error if it is damaged, or of another query."""
+        progress = cls(plan, columns)
+        parts = unpack(snapshot)
+        if parts.pop("fingerprint", None) != progress._fingerprint():
+            raise SnapshotError(
+                "the snapshot is of another query, of other columns, or of other options",
+                hint="Restore it with what it was made with.",
+            )
+        try:
+            progress._engine.load(parts)
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
+        return progress
+
+    def _fed(self, table: pa.Table, is_last: bool) -> pa.Table:
+        query, engine = self._plan.query, self._engine
+        if isinstance(engine, SaseProgress):
+            assert isinstance(query, AnalyzedQuery)
+            assert query.schema is not None
+            whole, matches = engine.feed(table, is_last)
+            return output_table(query, Events(whole, query.schema, query.order_by), matches, self._columns)
+        assert not isinstance(query, AnalyzedQuery)
+        if isinstance(engine, RowProgress):
+            found = engine.feed(table, is_last)
+            return row_output_table(query, found.table, rows_of_matches(query, found.table, found))
+        completed = engine.feed(table, is_last)
+        return row_output_table(query, completed.table, regex_output(query, completed))
+
+    def _fingerprint(self) -> str:
+        query, plan = self._plan.query, self._plan
+        is_sase = isinstance(query, AnalyzedQuery)
+        text = query_text(query.definition) if is_sase else row_query_text(query.definition)
+        order: Any = query.order_by
+        said = [text, str(order), plan.format.value, self._algorithm, str(self._columns), str(query.schema)]
+        return hashlib.sha256("\x00".join(said).encode()).hexdigest()
+
+    @property
+    def _algorithm(self) -> str:
+        return self._engine.program.algorithm if isinstance(self._engine, SaseProgress) else ""
+
+
+def _start(plan: Plan) -> SaseProgress | RowProgress | RegexProgress:
+    choice = choose(plan)
+    if choice.engine == "reference":
+        raise UnsupportedError(
+            f"only the compiled engine goes through a stream piece by piece; for this query there is {choice.reason}",
+            hint="Match whole tables instead: Query.match.",
+        )
+    jit = choice.engine == "compiled"
+    query = plan.query
+    if isinstance(query, AnalyzedQuery):
+        assert choice.algorithm is not None
+        if choice.algorithm == "backtrack":
+            raise UnsupportedError(
+                "the backtrack algorithm needs the whole input", hint="Use algorithm='basic' or 'merge'."
+            )
+        return SaseProgress(SaseProgram(query, choice.algorithm, jit), plan.run_limit, plan.format)
+    if query.definition.selection is Selection.FIRST_COMPLETED:
+        return RegexProgress(RegexProgram(query, jit), plan.run_limit)
+    return RowProgress(RowProgram(query, jit), plan.run_limit)

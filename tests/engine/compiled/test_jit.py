@@ -1,0 +1,396 @@
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kleene.engine.compiled import jit
+
+SUM = """\
+def total(values):
+    result = 0
+    for value in values:
+        result += value
+    return result
+"""
+SIGNATURES = {"total": "int64(int64[::1])"}
+FIVE = np.array([2, 3])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty cache folder, and no memory of what was loaded before."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("KLEENE_CACHE_DIR", str(folder))
+    forget(monkeypatch)
+    jit._fresh_folder.cache_clear()
+    yield folder
+    jit._fresh_folder.cache_clear()
+
+
+def forget(monkeypatch):
+    """What a new process knows."""
+    monkeypatch.setattr(jit, "_loaded", {})
+
+
+def was_compiled(function):
+    return not function.stats.cache_hits
+
+
+def process(code, *folders):
+    """A Python process that runs the code, with the folders on its path and warnings as errors."""
+    path = os.pathsep.join(map(str, folders))
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
+    return subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def printed(started):
+    output, errors = started.communicate(timeout=60)
+    assert started.returncode == 0, errors
+    assert errors == ""
+    return output.strip()
+
+
+# ---- machine code and plain Python
+
+
+def test_compiled_and_plain_agree():
+    source = """
+import math
+import numpy as np
+
+def square(value):
+    return value * value
+
+def largest(values):
+    found = -math.inf
+    for value in values:
+        found = max(found, square(value))
+    return found
+
+def fill(values, out):
+    out[0] = largest(values)
+    copy = np.empty(len(values), np.float64)
+    for i in range(len(values)):
+        copy[i] = values[i]
+    return copy
+"""
+    signatures = {"largest": "float64(float64[::1])", "fill": "float64[::1](float64[::1], float64[::1])"}
+    values = np.array([1.0, -3.0, 2.0])
+    for compiled in (True, False):
+        kernels = jit.load(source, signatures, compiled)
+        assert list(kernels) == ["largest", "fill"]
+        out = np.zeros(1)
+        assert kernels["fill"](values, out).tolist() == values.tolist()
+        assert out[0] == kernels["largest"](values) == 9.0
+
+
+def test_division_by_zero_follows_the_columns():
+    kernel = jit.load("def half(a, b):\n    return a / b\n", {"half": "float64(float64, float64)"})["half"]
+    assert kernel(1.0, 0.0) == np.inf
+
+
+def test_arguments_of_other_types_are_refused():
+    kernel = jit.load(SUM, SIGNATURES)["total"]
+    with pytest.raises(TypeError, match="No matching definition"):
+        kernel(np.array([1.5]))
+
+
+def test_same_source_gives_same_functions():
+    for compiled in (True, False):
+        assert jit.load(SUM, SIGNATURES, compiled) is jit.load(SUM, SIGNATURES, compiled)
+    assert jit.load(SUM, SIGNATURES) is not jit.load(SUM, SIGNATURES, compiled=False)
+
+
+def test_threads_share_what_one_of_them_compiles():
+    sources = [SUM, SUM.replace("result = 0", "result = 1")] * 4
+    with ThreadPoolExecutor(8) as pool:
+        loaded = list(pool.map(lambda source: jit.load(source, SIGNATURES), sources))
+    assert [kernels["total"](FIVE) for kernels in loaded] == [5, 6] * 4
+    assert len({id(kernels) for kernels in loaded}) == 2
+
+
+def test_traceback_of_plain_mode_shows_the_line():
+    kernel = jit.load("def first(values):\n    return values[0]  # here\n", {"first": ""}, compiled=False)["first"]
+    try:
+        kernel([])
+    except IndexError:
+        assert "return values[0]  # here" in traceback.format_exc()
+
+
+def test_numba_switched_off_means_plain(monkeypatch):
+    import numba
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    assert jit.load(SUM, SIGNATURES)["total"]([2, 3]) == 5
+
+
+def test_plain_mode_and_asking_for_the_cache_leave_numba_alone(tmp_path):
+    write_helpers(tmp_path, factor=3)
+    code = """
+        import sys
+        from kleene.engine.compiled import jit
+        source = "from some_helpers import scaled\\ndef f(a):\\n    return scaled(a)\\n"
+        print(jit.load(source, {"f": "int64(int64)"}, compiled=False)["f"](2), end=" ")
+        print(jit.is_cached(source, {"f": "int64(int64)"}), "numba" in sys.modules)
+    """
+    assert printed(process(code, tmp_path)) == "6 False False"
+
+
+# ---- helpers
+
+
+def write_helpers(folder, factor):
+    (folder / "some_constants.py").write_text(f"FACTOR = {factor}\n")
+    (folder / "some_helpers.py").write_text(
+        textwrap.dedent("""
+            from some_constants import FACTOR
+            from kleene.engine.compiled.jit import helper
+
+            @helper
+            def checked(value):
+                if value < 0:
+                    raise OverflowError("too small")
+                return value
+
+            @helper
+            def scaled(value):
+                return checked(value) * FACTOR
+        """)
+    )
+
+
+USES_HELPERS = """
+from kleene.engine.compiled import jit
+source = '''
+from some_helpers import scaled
+
+def one(a):
+    return scaled(a) + 1
+
+def both(a, b):
+    return one(a) + one(b)
+'''
+kernels = jit.load(source, {"one": "int64(int64)", "both": "int64(int64, int64)"})
+hits = [sum(kernels[name].stats.cache_hits.values()) for name in ("one", "both")]
+try:
+    kernels["both"](1, -1)
+except OverflowError as error:
+    print(kernels["both"](1, 2), hits, error)
+"""
+
+
+def test_second_process_loads_without_compiling_until_a_helper_changes(tmp_path, folder):
+    write_helpers(tmp_path, factor=3)
+    assert printed(process(USES_HELPERS, tmp_path)) == "11 [0, 0] too small"
+    assert printed(process(USES_HELPERS, tmp_path)) == "11 [1, 1] too small"
+    # Not the text of a helper, nor of its module, but of what that imports.
+    write_helpers(tmp_path, factor=30)
+    assert printed(process(USES_HELPERS, tmp_path)) == "92 [0, 0] too small"
+    assert [path.suffix for path in sorted(folder.iterdir())] == [".bin", ".bin", ".py"] * 2
+
+
+def test_helper_without_text_is_never_taken_for_another(tmp_path):
+    code = """
+        import types, sys
+        from kleene.engine.compiled import jit
+        module = sys.modules["typed_at_a_prompt"] = types.ModuleType("typed_at_a_prompt")
+        exec("def twice(a):\\n    return a * 2\\n", vars(module))
+        jit.helper(module.twice)
+        source = "from typed_at_a_prompt import twice\\ndef f(a):\\n    return twice(a)\\n"
+        kernel = jit.load(source, {"f": "int64(int64)"})["f"]
+        print(kernel(2), sum(kernel.stats.cache_hits.values()))
+    """
+    for _ in range(2):
+        assert printed(process(code)) == "4 0"
+
+
+# ---- several processes
+
+
+def test_processes_compiling_the_same_source_at_once_do_not_disturb_each_other(folder):
+    code = f"""
+        import threading
+        import numpy as np
+        from kleene.engine.compiled import jit
+        print(jit.load({SUM!r}, {SIGNATURES!r})["total"](np.array([2, 3])), threading.active_count())
+    """
+    assert [printed(started) for started in [process(code) for _ in range(4)]] == ["5 1"] * 4
+    assert [path.suffix for path in sorted(folder.iterdir())] == [".py", ".bin"]
+
+
+def test_forked_process_loads():
+    # As Spark's Python workers are: the daemon imports, its children work.
+    code = f"""
+        import os
+        import numpy as np
+        from kleene.engine.compiled import jit
+        if child := os.fork():
+            _, status = os.waitpid(child, 0)
+            print(os.waitstatus_to_exitcode(status))
+        else:
+            os._exit(jit.load({SUM!r}, {SIGNATURES!r})["total"](np.array([2, 3])))
+    """
+    assert printed(process(code)) == "5"
+
+
+# ---- files
+
+
+def test_cached_only_for_the_same_source_and_signatures(monkeypatch):
+    assert not jit.is_cached(SUM, SIGNATURES)
+    assert was_compiled(jit.load(SUM, SIGNATURES)["total"])
+    assert jit.is_cached(SUM, SIGNATURES)
+    forget(monkeypatch)
+    assert jit.is_cached(SUM, SIGNATURES)
+    assert not jit.is_cached(SUM + "\n", SIGNATURES)
+    assert not jit.is_cached(SUM, {"total": "int64(int32[::1])"})
+    assert not was_compiled(jit.load(SUM, SIGNATURES)["total"])
+    assert was_compiled(jit.load(SUM, {"total": "float64(float64[::1])"})["total"])
+
+
+def cut(data):
+    return data[: len(data) // 2]
+
+
+def one_bit_changed(data):
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize("damage", [cut, one_bit_changed, lambda data: b"", lambda data: b"other", None])
+def test_damaged_machine_code_is_compiled_anew(damage, folder, monkeypatch):
+    jit.load(SUM, SIGNATURES)
+    (stored,) = folder.glob("*.bin")
+    if damage:
+        stored.write_bytes(damage(stored.read_bytes()))
+    else:
+        stored.unlink()
+        stored.mkdir()
+    for _ in range(2):
+        forget(monkeypatch)
+        kernel = jit.load(SUM, SIGNATURES)["total"]
+        assert kernel(FIVE) == 5
+    if damage:
+        assert not was_compiled(kernel), "the second time, it is mended"
+
+
+def test_sound_file_of_unknown_content_is_compiled_anew(folder, monkeypatch):
+    jit.load(SUM, SIGNATURES)
+    (stored,) = folder.glob("*.bin")
+    stored.write_bytes(jit._sealed(b"no pickle"))
+    forget(monkeypatch)
+    assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
+
+
+def test_source_in_the_folder_is_mended_and_never_executed(folder, monkeypatch):
+    jit.load(SUM, SIGNATURES)
+    (written,) = folder.glob("*.py")
+    assert written.read_text() == SUM
+    before = written.stat()
+    forget(monkeypatch)
+    jit.load(SUM, SIGNATURES)
+    assert (written.stat().st_mtime_ns, written.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+
+    written.write_text("raise SystemExit\n")
+    forget(monkeypatch)
+    assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
+    assert written.read_text() == SUM
+
+
+def test_full_disk_costs_only_the_cache(folder, monkeypatch):
+    def full(self, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
+    assert list(folder.iterdir()) == []
+
+
+def test_folder_that_vanishes_costs_only_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path / "gone")
+    assert not jit.is_cached(SUM, SIGNATURES)
+    assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
+
+
+# ---- the folder
+
+
+def test_named_folder_is_made(folder):
+    assert jit.cache_folder() == folder
+    assert folder.is_dir()
+
+
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="other platforms have other places")
+def test_users_cache_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("KLEENE_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert jit.cache_folder() == tmp_path / "xdg" / "kleene"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert jit.cache_folder() == tmp_path / "home" / ".cache" / "kleene"
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A place for temporary files, where they are needed because the named folder is a file."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KLEENE_CACHE_DIR", str(tmp_path / "file"))
+    return place
+
+
+def test_folder_that_cannot_be_made_is_replaced_by_a_private_one(temporary):
+    folder = jit.cache_folder()
+    assert folder.parent == temporary
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert jit.cache_folder() == folder
+    jit.load(SUM, SIGNATURES)
+    assert len(list(folder.iterdir())) == 2
+
+
+def open_to_all(folder):
+    folder.chmod(0o777)
+
+
+def of_another_user(folder):
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(folder, 12345, 12345)
+
+
+def a_link(folder):
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("change", [open_to_all, of_another_user, a_link])
+def test_folder_that_others_can_write_to_is_not_trusted(temporary, change):
+    suspect = jit.cache_folder()
+    change(suspect)
+    folder = jit.cache_folder()
+    assert folder.parent == temporary
+    assert folder.name not in (suspect.name, "elsewhere")
+    assert jit.cache_folder() == folder
+
+
+def test_nothing_can_be_written(temporary, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary / "missing" / "too"))
+    monkeypatch.setattr(jit, "_is_made", lambda folder: False)
+    assert jit.cache_folder() is None
+    assert not jit.is_cached(SUM, SIGNATURES)
+    assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
+    assert jit.is_cached(SUM, SIGNATURES), "in this process"
