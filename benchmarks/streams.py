@@ -79,6 +79,14 @@ def contamination(shipments: int, sites: int = 10, seed: int = 7) -> dict[str, p
     }
 
 
+def contaminated_ways(shipments: pa.Table) -> int:
+    """How many chains of shipments lead away from site 0, each one beginning where the one before ended."""
+    ending_at: dict[int, int] = {0: 1}
+    for source, target in zip(*(shipments.column(name).to_pylist() for name in ("source", "target")), strict=True):
+        ending_at[target] = ending_at.get(target, 0) + ending_at.get(source, 0)
+    return sum(ending_at.values()) - 1
+
+
 def constant(count: int, x: int = 1) -> pa.Table:
     """Rows that are all the same but for their place."""
     return pa.table({"t": np.arange(count), "x": np.full(count, x)})

@@ -1,6 +1,6 @@
 """Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together."""
 
-from kleene.api import Progress, Query, match_recognize, regex, sase, sql
+from kleene.api import Progress, Query, expand, match_recognize, regex, sase, sql
 from kleene.errors import (
     AnalysisError,
     ExecutionError,
@@ -25,6 +25,7 @@ __all__ = [
     "SchemaError",
     "SnapshotError",
     "UnsupportedError",
+    "expand",
     "match_recognize",
     "program",
     "regex",

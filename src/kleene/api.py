@@ -14,10 +14,11 @@ import pyarrow as pa
 from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
 from kleene.analysis.value_types import FUNCTIONS
+from kleene.engine import compressed
 from kleene.engine import progress as engine_progress
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
-from kleene.engine.run import run
+from kleene.engine.run import Runner, run
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.explain import explain_dot, explain_text
 from kleene.ir.query import QueryDefinition
@@ -26,7 +27,7 @@ from kleene.ir.text import query_text
 from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
-from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
+from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, check_mode, make_plan
 from kleene.schema import Schema
 
 
@@ -47,6 +48,7 @@ class Query:
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
         format: str = "all",
+        mode: str = "verbose",
         engine: str = "auto",
         algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
@@ -66,6 +68,9 @@ class Query:
         type_column: the column that tells the type of an event; None if the input has none.
         tie_break: further columns that decide between events of equal order keys.
         format: "all" matches, or "non_overlapping" ones only.
+        mode: "verbose", a row for each match; or "compressed", for SASE queries, a row for each event that completes
+            matches: in process a `CompressedMatches`, which counts and expands them; on Spark rows with a count and a
+            structure that `kleene.expand` makes matches of.
         engine: "auto", "compiled" (machine code), "generated" (the same code as plain Python, to look into), or
             "reference", the plain interpreter.
         algorithm: for SASE queries on the compiled engine, "auto", "basic", "merge" or "backtrack" (SASE+ 2008 §5.2).
@@ -73,6 +78,7 @@ class Query:
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
+        check_mode(mode, not is_row_pattern(self.definition), format)
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, match_order)
             if is_spark(events):
@@ -82,7 +88,7 @@ class Query:
         if is_spark(events):
             return spark_batch().match(self.definition, events, order, type_column, options, match_order=match_order)
         table, plan = prepare(self.definition, events, order, type_column, options)
-        return run(plan, table)
+        return Runner(plan).compressed(table) if mode == "compressed" else run(plan, table)
 
     def progress(
         self,
@@ -208,6 +214,19 @@ def refuse_order(order_by: object, tie_break: object, format: str, match_order: 
         )
     if format != "all":
         raise SchemaError("format is for SASE queries", hint="A row pattern says it with AFTER MATCH SKIP.")
+
+
+def expand(structure: bytes) -> pa.Table:
+    """The matches that a structure of compressed output holds, as verbose mode gives them out.
+
+    >>> events = pa.table({"type": ["A", "A", "B"], "t": [1, 2, 3]})
+    >>> rows = sase("PATTERN SEQ(A+ a[], B b) RETURN collect(a[].t) AS a").match(
+    ...     events, order_by="t", mode="compressed"
+    ... ).to_table()
+    >>> [expand(row["structure"]).to_pylist() for row in rows.to_pylist()]
+    [[{'a': [1]}, {'a': [1, 2]}, {'a': [2]}]]
+    """
+    return compressed.expand(structure, sase_language.parse)
 
 
 def match_recognize(clause: str) -> Query:

@@ -62,9 +62,10 @@ def _choose_algorithm(plan: Plan) -> tuple[str | None, str]:
         return None, ""
     walked = what_it_walks(query)
     if plan.algorithm != "auto":
-        if plan.algorithm == "merge" and walked is not None:
+        if plan.algorithm in ("merge", "backtrack") and walked is not None:
             raise UnsupportedError(
-                f"runs cannot be merged here: a predicate of '{walked}' looks at every event of a Kleene variable",
+                f"the algorithm '{plan.algorithm}' cannot be used here: a predicate of '{walked}' looks at every event "
+                "of a Kleene variable",
                 hint="Use algorithm='basic' or 'auto'.",
             )
         return plan.algorithm, "as was asked for"

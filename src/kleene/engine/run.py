@@ -17,10 +17,12 @@ from kleene.engine.compiled.jit import is_cached, is_loaded
 from kleene.engine.compiled.regex_engine import RegexProgram, find_regex, regex_output
 from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
 from kleene.engine.compiled.sase_engine import SaseProgram, find_matches
+from kleene.engine.compressed import CompressedMatches
 from kleene.engine.events import Events
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import output_schema, output_table
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
+from kleene.errors import UnsupportedError
 from kleene.ir.options import Format, Selection
 from kleene.plan.plan import Plan
 
@@ -77,6 +79,17 @@ class Runner:
         for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
             part = matches[start : start + ROWS_PER_BATCH]
             yield ResultBatch(output_table(query, events, part, table.schema, with_times), part)
+
+    def compressed(self, table: pa.Table) -> CompressedMatches:
+        """The matches of a SASE query as the graph that they share."""
+        query, program = self.plan.query, self._program
+        assert isinstance(query, AnalyzedQuery)
+        if program is None or program.algorithm == "backtrack":
+            reason = self.choice.reason if program is None else "backtracking shares nothing"
+            raise UnsupportedError(f"compressed mode needs the shared match buffer, and here it is {reason}")
+        if program.jit and not self._is_worth_compiling(program, table):
+            program = SaseProgram(query, program.algorithm, jit=False)
+        return CompressedMatches(query, program, table, self.plan.run_limit)
 
     def _rows(self, query: AnalyzedRowPattern, table: pa.Table) -> list[OutputRow]:
         program = self._rows_program

@@ -47,6 +47,15 @@ class Plan:
     algorithm: str = "auto"
 
 
+def check_mode(mode: str, is_sase: bool, format_: str) -> None:
+    """Compressed output is for SASE queries, and for all of their matches."""
+    checked_choice("mode", mode, MODES)
+    if mode == "compressed" and not is_sase:
+        raise UnsupportedError("compressed mode is for SASE queries", hint="Leave mode out.")
+    if mode == "compressed" and format_ != Format.ALL.value:
+        raise UnsupportedError("compressed mode holds all matches together", hint="Leave format out, or mode.")
+
+
 def make_plan(
     query: AnalyzedQuery | AnalyzedRowPattern,
     format: str = "all",

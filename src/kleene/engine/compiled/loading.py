@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from kleene.engine.compiled.jit import Kernels, load
+from kleene.engine.compiled.jit import load
 
 _INTS, _FLOATS, _TABLE = "int64[::1]", "float64[::1]", "int64[:,::1]"
 _WINDOW = f"int64, int64, float64, {_INTS}, {_FLOATS}, {_INTS}"
@@ -21,7 +24,9 @@ _SIGNATURES = {
     "pack_merged": f"int64({_TABLE}, int64, {_INTS})",
     "count_merged": f"int64({_TABLE}, int64, int64, {_TABLE}, {_INTS}, {_INTS}, int64, "
     f"{_TABLE}, int64, {_INTS}, {_WINDOW})",
+    "piece_of": f"int64({_TABLE}, {_INTS}, int64, {_INTS}, int64, {_INTS}, {_INTS}, {_WINDOW})",
     "order_matches": f"int64({_INTS}, {_INTS}, int64, {_INTS}, {_TABLE}, {_INTS}, {_INTS})",
+    "place_matches": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS}, {_INTS})",
     "group_rows": f"int64({_INTS}, {_INTS}, {_INTS})",
 }
 
@@ -32,6 +37,33 @@ def template(name: str) -> str:
     return text.split("# ---", 1)[1].split("\n", 1)[1]
 
 
+class SharedLoops:
+    """The loops of `expansion.py` by name, each made when it is first asked for: few queries need all of them."""
+
+    def __init__(self, jit: bool) -> None:
+        self._jit = jit
+        self._loaded: dict[str, Callable[..., Any]] = {}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in self._loaded:
+            functions = _functions()
+            source = "import numpy as np\n" + "\n\n".join(functions[needed] for needed in _needed(name, functions))
+            self._loaded[name] = load(source, {name: _SIGNATURES[name]}, self._jit)[name]
+        return self._loaded[name]
+
+
 @cache
-def shared_loops(jit: bool) -> Kernels:
-    return load("import numpy as np\n" + template("expansion"), _SIGNATURES, jit)
+def shared_loops(jit: bool) -> SharedLoops:
+    return SharedLoops(jit)
+
+
+@cache
+def _functions() -> dict[str, str]:
+    parts = re.split(r"^(?=def )", template("expansion"), flags=re.MULTILINE)[1:]
+    return {part.removeprefix("def ").split("(")[0]: part for part in parts}
+
+
+def _needed(name: str, functions: dict[str, str]) -> list[str]:
+    """The function and those that it calls, which come first."""
+    called = [other for other in functions if other != name and re.search(rf"\b{other}\(", functions[name])]
+    return [*dict.fromkeys(needed for other in called for needed in _needed(other, functions)), name]

@@ -437,12 +437,10 @@ class _Generator:
     def _signatures(self, has_accept: bool) -> dict[str, str]:
         columns = self.layout.signature()
         times = "float64[::1]" if self.query.time_type == FLOAT else "int64[::1]"
-        ints, floats, constants = "int64[:,::1]", "float64[:,::1]", "int64[::1], float64[::1]"
+        ints, constants = "int64[:,::1]", "int64[::1], float64[::1]"
         found = {
             "classify": f"void(int64[::1], int64, int64, {columns}, {constants})",
-            "advance": f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], "
-            f"{ints}, {floats}, {ints}, {floats}, {ints}, {floats}, {ints}, {floats}, "
-            f"{ints}, {ints}, {ints}, {ints}, int64[::1], {columns}, {constants})",
+            "advance" if self.algorithm != "backtrack" else "backtrack": self._loop_signature(columns, times),
         }
         if has_accept:
             found["accept"] = (
@@ -450,6 +448,19 @@ class _Generator:
                 f"{times}, {columns}, {constants})"
             )
         return found
+
+    def _loop_signature(self, columns: str, times: str) -> str:
+        ints, floats, constants = "int64[:,::1]", "float64[:,::1]", "int64[::1], float64[::1]"
+        if self.algorithm == "backtrack":
+            return (
+                f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], {ints}, {floats}, int64[::1], {ints}, "
+                f"{floats}, {ints}, int64[::1], {ints}, int64[::1], int64[::1], {ints}, {columns}, {constants})"
+            )
+        return (
+            f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], "
+            f"{ints}, {floats}, {ints}, {floats}, {ints}, {floats}, {ints}, {floats}, "
+            f"{ints}, {ints}, {ints}, {ints}, int64[::1], {columns}, {constants})"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from kleene.schema import FLOAT
 ROOM = 1024
 ROWS_AT_ONCE = 1 << 22
 """How many rows of matches are written out at a time."""
+NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,28 +170,35 @@ class SaseProgress:
         self.next_positions, self.run_begins, self.run_counts = EMPTY, EMPTY, EMPTY
         self.ended = EMPTY  # for each partition, the position where the match given out last ended
         self.pending: Pending | None = None
+        self.keeps_buffer = False  # for compressed output, which is the buffer
 
     # --- feeding -------------------------------------------------------------------------------------------------
 
     def feed(self, table: pa.Table, is_last: bool = False) -> tuple[pa.Table, FlatMatches]:
         """The matches that these events complete, in output order, and the table they refer to."""
-        feed, numbers = self._prepare(table, is_last)
-        found, groups = self._matches(feed, numbers)
-        if self.format is Format.NON_OVERLAPPING:
-            found = self._without_overlaps(feed, found, groups)
-        result = self._ordered(self._positions(feed, found), np.zeros(len(found), np.int64), 0)
+        feed = self._prepare(table, is_last)
+        if self.format is Format.ALL and not self._waits_for_the_end:
+            result = self.arranged(feed, [self.judged(feed, *piece)[0] for piece in self._pieces(feed)])
+        else:
+            found, groups = self._matches(feed)
+            if self.format is Format.NON_OVERLAPPING:
+                found = self._without_overlaps(feed, found, groups)
+            result = self.ordered(self.in_table(feed, found))
         whole = feed.table
         if not is_last:
             self._retain(feed)
             self._forget_partitions()
         return whole, result
 
-    def completions(self, table: pa.Table) -> tuple[Feed, Iterator[int]]:
-        """For compressed output: the events as the kernels see them, and a visit whenever matches have collected."""
-        feed, _ = self._prepare(table, True)
-        return feed, self._visits(feed)
+    def completions(self, table: pa.Table) -> tuple[Feed, Array]:
+        """For compressed output: the events as the kernels see them, and every completion; the buffer stays whole."""
+        self.keeps_buffer = True
+        feed = self._prepare(table, True)
+        assert self.buffer is not None
+        found = [self.buffer.done[:count].copy() for count in self._visits(feed)]
+        return feed, np.concatenate([np.zeros((0, 4), np.int64), *found])
 
-    def _prepare(self, table: pa.Table, is_last: bool) -> tuple[Feed, Array]:
+    def _prepare(self, table: pa.Table, is_last: bool) -> Feed:
         query = self.program.query
         assert query.schema is not None
         codes = self._partition_numbers(table, whole=is_last and self.kept_table is None)
@@ -226,7 +234,7 @@ class SaseProgress:
             groups,
         )
         self._start(feed, fresh_from, is_last)
-        return feed, grouped.numbers
+        return feed
 
     def _partition_numbers(self, table: pa.Table, whole: bool) -> Array:
         """The partition of each event; numbers stay the same from one piece to the next."""
@@ -394,7 +402,8 @@ class SaseProgress:
         """Drops what no run can reach any more; what is still more than half full gets twice the room."""
         assert self.buffer is not None
         buffer, counts = self.buffer, self.buffer.counts
-        self._collect_garbage(feed)
+        if not self.keeps_buffer:
+            self._collect_garbage(feed)
         need = 2 * counts[2] + 2
         for name, used in (("node", counts[3]), ("edge", counts[4]), ("version", counts[5]), ("done", 0)):
             array = getattr(buffer, name)
@@ -430,7 +439,7 @@ class SaseProgress:
         heads = np.ascontiguousarray(np.concatenate([part[:, 1] for part in roots]))
         nodes = int(counts[3])
         if self.program.algorithm == "merge":
-            window = self._window_arguments(feed)
+            window = self.window_arguments(feed)
             loops["live_heads"](heads, buffer.node, *window)
             now = np.full(max(nodes, 1), -1, np.int64)
             np.maximum.at(now, heads, buffer.node[heads, 0])
@@ -485,48 +494,117 @@ class SaseProgress:
                 target[where, 2] = labels[at:end]
             at = end
 
-    def _window_arguments(self, feed: Feed) -> tuple[Any, ...]:
+    def window_arguments(self, feed: Feed) -> tuple[Any, ...]:
         window = self.window
         return window.kind, window.size, window.float_size, feed.times, feed.float_times, feed.positions
 
     # --- matches -------------------------------------------------------------------------------------------------
 
-    def _matches(self, feed: Feed, numbers: Array) -> tuple[FlatMatches, Array]:
+    def _matches(self, feed: Feed) -> tuple[FlatMatches, Array]:
         """All matches that can be given out now, by rows, and the number of each one's partition."""
         count = len(self.program.query.components)
         parts: list[FlatMatches] = []
         groups: list[Array] = []
-        for done in self._visits(feed):
-            for part, group_of in self.expanded(feed, done):
-                parts.append(part)
-                groups.append(group_of)
+        for part, group_of in self._pieces(feed):
+            parts.append(part)
+            groups.append(group_of)
         found = joined(parts, count)
         group_of = np.concatenate([np.empty(0, np.int64), *groups])
-        if any(negation.gap == count for negation in self.program.query.negations):
+        if self._waits_for_the_end:
             found, group_of = self._wait_for_the_end(feed, found, group_of)
-        return self._judged(feed, found, group_of)
+        return self.judged(feed, found, group_of)
 
-    def expanded(self, feed: Feed, done: int) -> Iterator[tuple[FlatMatches, Array]]:
+    @property
+    def _waits_for_the_end(self) -> bool:
+        query = self.program.query
+        return any(negation.gap == len(query.components) for negation in query.negations)
+
+    def _pieces(self, feed: Feed) -> Iterator[tuple[FlatMatches, Array]]:
+        if self.program.algorithm == "backtrack":
+            yield from self._backtracked(feed)
+            return
+        for done in self._visits(feed):
+            yield from self.expanded(feed, done, most=self.run_limit)
+
+    def _backtracked(self, feed: Feed) -> Iterator[tuple[FlatMatches, Array]]:
+        """The matches by the backtrack algorithm, which needs the whole input."""
+        assert self.buffer is not None
+        integers, floats = self.buffer.ri.shape[1], self.buffer.rf.shape[1]
+        components = len(self.program.query.components)
+        ri, rf = np.zeros((ROOM, integers), np.int64), np.zeros((ROOM, floats), np.float64)
+        ni, nf = np.zeros((2, integers), np.int64), np.zeros((2, floats), np.float64)
+        resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, 2), np.int64)
+        st, rows = np.zeros(6, np.int64), 8 * ROOM
+        st[1], st[5] = -1, self.run_limit
+        status = 2
+        while status in (1, 2):
+            offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
+            p, group_of = np.empty(rows, np.int64), np.zeros(rows // 4, np.int64)
+            with np.errstate(all="ignore"):
+                status = feed.kernel.functions["backtrack"](
+                    st,
+                    feed.groups,
+                    feed.bits,
+                    feed.any_times,
+                    feed.positions,
+                    ri,
+                    rf,
+                    resume,
+                    ni,
+                    nf,
+                    own,
+                    offsets,
+                    lengths,
+                    p,
+                    group_of,
+                    self.buffer.node,
+                    feed.given.columns,
+                    feed.given.integers,
+                    feed.given.floats,
+                )
+            if status < 0:
+                raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
+            if status == 3:
+                self.buffer.counts[1] = max(int(st[1]), 0) + 1
+                raise self._too_many_runs(feed)
+            count = int(st[3])
+            yield FlatMatches(offsets[: count + 1], lengths[:count], p[: st[4]].copy()), group_of[:count].copy()
+            st[3] = st[4] = 0
+            if status == 1:
+                ri, rf, resume = (grown(array, 2 * len(ri)) for array in (ri, rf, resume))
+                own = grown(own, 2 * len(own))
+            rows = min(4 * rows, ROWS_AT_ONCE) if rows < ROWS_AT_ONCE else 2 * rows if not count else rows
+
+    def expanded(
+        self,
+        feed: Feed,
+        done: int,
+        completions: Array | None = None,
+        at_once: int = ROWS_AT_ONCE,
+        most: int = NO_LIMIT,
+    ) -> Iterator[tuple[FlatMatches, Array]]:
         """The matches of the completions, in pieces, each with the groups of its matches."""
         assert self.buffer is not None
         buffer, loops = self.buffer, shared_loops(self.program.jit)
+        completions = buffer.done if completions is None else completions
         components = len(self.program.query.components)
-        st, stack = np.zeros(4, np.int64), np.empty(256, np.int64)
-        rows = min(ROWS_AT_ONCE, 64 * done + 1024)
+        st, stack = np.zeros(6, np.int64), np.empty(256, np.int64)
+        st[5] = most
+        rows = min(at_once, 64 * done + 1024)
         while st[0] < done:
-            most = max(min(rows, 4 * done + 1024), 2)
-            offsets, lengths = np.zeros(most + 1, np.int64), np.zeros((most, components), np.int64)
-            p, origin = np.empty(max(rows, len(stack)), np.int64), np.empty(most, np.int64)
+            room = max(min(rows, 4 * done + 1024), 2)
+            offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
+            p, origin = np.empty(max(rows, len(stack)), np.int64), np.empty(room, np.int64)
             while True:
                 if self.program.algorithm == "merge":
-                    window = self._window_arguments(feed)
+                    window = self.window_arguments(feed)
                     status = loops["expand_merged"](
-                        st, buffer.done, done, buffer.node, *window, stack, offsets, lengths, p, origin
+                        st, completions, done, buffer.node, *window, stack, offsets, lengths, p, origin
                     )
                 else:
                     status = loops["expand_versions"](
                         st,
-                        buffer.done,
+                        completions,
                         done,
                         buffer.node,
                         buffer.edge,
@@ -540,16 +618,18 @@ class SaseProgress:
                 if status != 1:
                     break
                 stack = grown(stack, 2 * len(stack))
+            if status == 3:
+                raise self._too_many_matches(feed, int(completions[st[0], 2]))
             count = int(st[2])
             if count:
                 piece = FlatMatches(offsets[: count + 1], lengths[:count], p[: st[3]].copy())
-                yield piece, buffer.done[origin[:count], 3]
+                yield piece, completions[origin[:count], 3]
             elif status == 2:
                 rows = 2 * max(rows, len(stack))
-            rows = min(2 * rows, max(ROWS_AT_ONCE, 2 * len(stack)))
+            rows = min(2 * rows, max(at_once, 2 * len(stack)))
             st[2] = st[3] = 0
 
-    def _judged(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
+    def judged(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
         generated = feed.kernel.generated
         if not generated.has_accept or not len(found):
             return found, group_of
@@ -572,7 +652,7 @@ class SaseProgress:
             )
         if status < 0:
             raise GaveUpError(generated.layout.errors[-1000 - status])
-        return _chosen(found, np.flatnonzero(ok)), group_of[ok == 1]
+        return chosen_matches(found, np.flatnonzero(ok)), group_of[ok == 1]
 
     def _negative_rows(self, feed: Feed) -> tuple[Array, Array]:
         """The rows that each of the judged negations may be about, one after the other, and where each one's begin."""
@@ -598,16 +678,44 @@ class SaseProgress:
         is_closed = times.max() - times[since] >= size
         waiting = np.flatnonzero(~is_closed)
         if len(waiting):
-            self.pending = Pending(_chosen(found, waiting), feed.grouped.numbers[group_of[waiting]])
-        return _chosen(found, np.flatnonzero(is_closed)), group_of[is_closed]
+            self.pending = Pending(chosen_matches(found, waiting), feed.grouped.numbers[group_of[waiting]])
+        return chosen_matches(found, np.flatnonzero(is_closed)), group_of[is_closed]
 
-    def _positions(self, feed: Feed, found: FlatMatches) -> FlatMatches:
+    def in_table(self, feed: Feed, found: FlatMatches) -> FlatMatches:
         if feed.grouped.is_identity:
             return found
         return FlatMatches(found.offsets, found.lengths, feed.grouped.order[found.positions])
 
-    def _ordered(self, found: FlatMatches, groups: Array, mode: int) -> FlatMatches:
-        return _chosen(found, self._order(found, groups, mode))
+    def ordered(self, found: FlatMatches) -> FlatMatches:
+        """Matches by positions, in output order."""
+        return chosen_matches(found, self._order(found, np.zeros(len(found), np.int64), 0))
+
+    def arranged(self, feed: Feed, parts: list[FlatMatches]) -> FlatMatches:
+        """The matches of all parts, given by rows, by their positions in the table and in output order."""
+        row_order = feed.grouped.order
+        first = np.concatenate([EMPTY, *(row_order[part.first] for part in parts)])
+        last = np.concatenate([EMPTY, *(row_order[part.last] for part in parts)])
+        order = np.lexsort((first, last))
+        one, other = order[:-1], order[1:]
+        if ((first[one] == first[other]) & (last[one] == last[other])).any():
+            # Only then must all events of matches be compared.
+            return self.ordered(self.in_table(feed, joined(parts, len(self.program.query.components))))
+        sizes = np.concatenate([EMPTY, *(np.diff(part.offsets) for part in parts)])
+        lengths = joined([FlatMatches(part.offsets, part.lengths, EMPTY) for part in parts], self._components).lengths
+        offsets = np.concatenate([[0], np.cumsum(sizes[order])]).astype(np.int64)
+        targets = np.empty(len(order), np.int64)
+        targets[order] = offsets[:-1]
+        positions = np.empty(int(offsets[-1]), np.int64)
+        at = 0
+        for part in parts:
+            own = np.ascontiguousarray(targets[at : at + len(part)])
+            shared_loops(self.program.jit)["place_matches"](own, part.offsets, part.positions, row_order, positions)
+            at += len(part)
+        return FlatMatches(offsets, lengths[order], positions)
+
+    @property
+    def _components(self) -> int:
+        return len(self.program.query.components)
 
     def _order(self, found: FlatMatches, groups: Array, mode: int) -> Array:
         order, spare = np.arange(len(found)), np.empty(len(found), np.int64)
@@ -631,20 +739,27 @@ class SaseProgress:
                 if first[number] > self.ended[partition]:
                     chosen.append(number)
                     self.ended[partition] = last[number]
-        return _chosen(found, np.array(chosen, np.int64))
+        return chosen_matches(found, np.array(chosen, np.int64))
 
     def _too_many_runs(self, feed: Feed) -> ExecutionError:
-        query = self.program.query
         assert self.buffer is not None
         row = min(int(self.buffer.counts[1]), len(feed.grouped.order)) - 1
-        position = int(feed.grouped.order[row])
-        values = [feed.table.column(name)[position].as_py() for name in query.partition_by]
-        where = ", ".join(f"{name} = {value!r}" for name, value in zip(query.partition_by, values, strict=True))
         return ExecutionError(
-            f"the partition {printable(where, 200) if where else 'of all events'} has more than "
-            f"{self.run_limit:,} partial matches at once",
+            f"the partition {self._partition_of(feed, row)} has more than {self.run_limit:,} partial matches at once",
             hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit.",
         )
+
+    def _too_many_matches(self, feed: Feed, row: int) -> ExecutionError:
+        return ExecutionError(
+            f"one event of the partition {self._partition_of(feed, row)} completes more than {self.run_limit:,} matches",
+            hint="Narrow the query, raise run_limit, or use mode='compressed', which counts them without making them.",
+        )
+
+    def _partition_of(self, feed: Feed, row: int) -> str:
+        names = self.program.query.partition_by
+        values = [feed.table.column(name)[int(feed.grouped.order[row])].as_py() for name in names]
+        where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
+        return printable(where, 200) if where else "of all events"
 
     # --- keeping -------------------------------------------------------------------------------------------------
 
@@ -738,7 +853,7 @@ class SaseProgress:
         return needed
 
 
-def _chosen(found: FlatMatches, numbers: Array) -> FlatMatches:
+def chosen_matches(found: FlatMatches, numbers: Array) -> FlatMatches:
     """The matches of these numbers, in their order."""
     lengths = found.offsets[numbers + 1] - found.offsets[numbers]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -27,14 +27,30 @@ def near(start, row, kind, size, float_size, times, float_times, positions):
     return float_times[row] - float_times[start] < float_size
 
 
+def write_match(stack, depth, node, lengths, match, p, rows):
+    """Writes the nodes on the stack, the last event first there, as a match."""
+    begin = 0
+    component = 0
+    for at in range(depth):
+        n = stack[depth - 1 - at]
+        p[rows + at] = node[n, 0]
+        if node[n, 1] != component:
+            lengths[match, component] = at - begin
+            begin = at
+            component += 1
+    lengths[match, component] = depth - begin
+    return 0
+
+
 def expand_merged(
     st, done, count, node, kind, size, float_size, times, float_times, positions, stack, offsets, lengths, p, origin
 ):
     """Writes out matches from where `st` says: 0 when all are out, 1 if the stack is too short, 2 if `p` is full.
 
-    st: 0 completion, 1 depth of the stack, 2 matches written, 3 rows written.
+    st: 0 completion, 1 depth of the stack, 2 matches written, 3 rows written, 4 matches of this completion, 5 the most
+    matches of one completion, beyond which the status is 3.
     """
-    at, depth, matches, rows = st[0], st[1], st[2], st[3]
+    at, depth, matches, rows, together = st[0], st[1], st[2], st[3], st[4]
     status = 0
     while at < count:
         row = done[at, 2]
@@ -58,16 +74,15 @@ def expand_merged(
             if matches + 1 >= len(offsets) or rows + depth > len(p):
                 status = 2
                 break
-            for component in range(lengths.shape[1]):
-                lengths[matches, component] = 0
-            for back in range(depth):
-                n = stack[depth - 1 - back]
-                p[rows + back] = node[n, 0]
-                lengths[matches, node[n, 1]] += 1
+            write_match(stack, depth, node, lengths, matches, p, rows)
             rows += depth
             origin[matches] = at
             matches += 1
             offsets[matches] = rows
+            together += 1
+            if together > st[5]:
+                status = 3
+                break
             while depth > 0:
                 if depth == 1:
                     depth = 0
@@ -86,7 +101,8 @@ def expand_merged(
         if status != 0:
             break
         at += 1
-    st[0], st[1], st[2], st[3] = at, depth, matches, rows
+        together = 0
+    st[0], st[1], st[2], st[3], st[4] = at, depth, matches, rows, together
     return status
 
 
@@ -125,12 +141,7 @@ def expand_versions(st, done, count, node, edge, version, stack, offsets, length
         if matches + 1 >= len(offsets) or rows + depth > len(p):
             status = 2
             break
-        for component in range(lengths.shape[1]):
-            lengths[matches, component] = 0
-        for back in range(depth):
-            n = stack[depth - 1 - back]
-            p[rows + back] = node[n, 0]
-            lengths[matches, node[n, 1]] += 1
+        write_match(stack, depth, node, lengths, matches, p, rows)
         rows += depth
         origin[matches] = at
         matches += 1
@@ -212,6 +223,37 @@ def pack_merged(node, count, now):
     return kept
 
 
+def piece_of(node, roots, row, seen, stamp, ids, stack, kind, size, float_size, times, float_times, positions):
+    """The nodes of the matches that end at the roots, in `ids`; gives back how many, or -1 if there is no room.
+
+    seen[n] is the stamp of the piece that n was last part of.
+    """
+    found = 0
+    for root in range(len(roots)):
+        top = 0
+        stack[0] = roots[root]
+        top = 1
+        while top > 0:
+            top -= 1
+            n = stack[top]
+            if seen[n] == stamp:
+                continue
+            seen[n] = stamp
+            if found >= len(ids):
+                return -1
+            ids[found] = n
+            found += 1
+            other = node[n, 2]
+            while other >= 0:
+                if near(node[other, 4], row, kind, size, float_size, times, float_times, positions):
+                    if top >= len(stack):
+                        return -1
+                    stack[top] = other
+                    top += 1
+                other = node[other, 3]
+    return found
+
+
 def count_merged(
     node,
     first,
@@ -241,7 +283,7 @@ def count_merged(
         if before < 0:
             if used >= len(starts):
                 return -1
-            starts[used] = node[n, 0]
+            starts[used] = node[n, 0] if kind != 0 else 0  # without a window nobody asks where a match began
             counts[used] = 1
             vectors[n, 0], vectors[n, 1] = used, used + 1
             used += 1
@@ -337,6 +379,16 @@ def order_matches(order, spare, mode, offsets, lengths, p, groups):
         for at in range(count):
             order[at] = spare[at]
         width *= 2
+    return 0
+
+
+def place_matches(targets, offsets, p, row_order, out):
+    """Copies matches to where they stand in the output, by their rows' positions in the table."""
+    for match in range(len(targets)):
+        to = targets[match]
+        for at in range(offsets[match], offsets[match + 1]):
+            out[to] = row_order[p[at]]
+            to += 1
     return 0
 
 
