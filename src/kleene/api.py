@@ -17,7 +17,7 @@ from kleene.analysis.value_types import FUNCTIONS
 from kleene.engine import compressed
 from kleene.engine import progress as engine_progress
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
-from kleene.engine.rows import sorted_rows, with_computed_keys
+from kleene.engine.rows import check_follows, sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, run
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.explain import explain_dot, explain_text
@@ -159,6 +159,7 @@ class Progress:
 
     def __init__(self, read: Callable[[Any], tuple[pa.Table, Plan]], like: Any, snapshot: bytes | None) -> None:
         self._read = read
+        self._last: pa.Table | None = None
         table, plan = read(like)
         make = engine_progress.Progress
         columns = table.schema
@@ -166,7 +167,16 @@ class Progress:
 
     def feed(self, events: Any) -> pa.Table:
         """The matches that can be given out now."""
-        return self._progress.feed(self._read(events)[0])
+        table, plan = self._read(events)
+        if table.num_rows:
+            self._check_order(table, plan)
+        return self._progress.feed(table)
+
+    def _check_order(self, table: pa.Table, plan: Plan) -> None:
+        """Every event of the piece comes after those of the pieces before."""
+        if self._last is not None:
+            check_follows(self._last, table.slice(0, 1), plan.query)
+        self._last = table.slice(table.num_rows - 1)
 
     def finish(self) -> pa.Table:
         """The matches that waited for the end; after that nothing can be fed."""

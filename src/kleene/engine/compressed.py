@@ -141,19 +141,11 @@ class CompressedMatches:
         while True:
             room = max(room, 4 * nodes)
             starts, counts = np.empty(room, np.int64), np.empty(room, np.int64)
-            used = shared_loops(self._jit)["count_merged"](
-                buffer.node,
-                0,
-                nodes,
-                np.empty((max(nodes, 1), 4), np.int64),
-                starts,
-                counts,
-                0,
-                self._done,
-                len(self._done),
-                totals,
-                *self._progress.window_arguments(self._feed),
-            )
+            vectors, window = np.empty((max(nodes, 1), 4), np.int64), self._progress.window_arguments(self._feed)
+            with np.errstate(over="ignore"):  # the loop notices
+                used = shared_loops(self._jit)["count_merged"](
+                    buffer.node, 0, nodes, vectors, starts, counts, 0, self._done, len(self._done), totals, *window
+                )
             if used == -2:
                 return None
             if used >= 0:

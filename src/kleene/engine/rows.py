@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.row_engine import FoundRows, row_matches
@@ -19,7 +20,8 @@ from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_output import OutputRow, output_rows, unmatched_rows
 from kleene.engine.row_reference import PartitionMatcher, RowBindings, RowMatch, distinct_key
-from kleene.engine.sorting import sortable
+from kleene.engine.sorting import sortable, sorted_table
+from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.schema import Schema, Type
@@ -58,6 +60,23 @@ def sorted_rows(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
 def _first(table: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:
     """The wanted rows before the others; Arrow sorts NaN and NULL last, Spark takes NaN for the largest number."""
     return pa.concat_tables([table.filter(wanted), table.filter(pc.invert(wanted))])
+
+
+def check_follows(last: pa.Table, first: pa.Table, query: AnalyzedQuery | AnalyzedRowPattern) -> None:
+    """An error if the first event of a piece comes before the last one of the piece before."""
+    names = query.order_by if isinstance(query, AnalyzedQuery) else [column.name for column in query.order_by]
+    both = pa.concat_tables([last.select(names), first.select(names)])
+    both = both.append_column("__piece", pa.array([0, 1]))
+    if isinstance(query, AnalyzedQuery):
+        in_order = sorted_table(both, tuple(query.order_by))
+    else:
+        in_order = sorted_rows(query, both)
+    if in_order.column("__piece")[0].as_py() == 1:
+        found, before = (table.column(names[0])[0].as_py() for table in (first, last))
+        raise ExecutionError(
+            f"an event comes before those of an earlier piece: '{printable(names[0])}' is {found!r} after {before!r}",
+            hint="Feed events in their order; sort them first, or hold them back until all earlier ones are there.",
+        )
 
 
 def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> list[OutputRow]:

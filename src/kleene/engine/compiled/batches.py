@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +27,28 @@ EMPTY = np.empty(0, np.int64)
 EMPTY_FLOAT = np.empty(0, np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grouped:
     """Rows of the table in the order of their partitions: `order[r]` is the position in the table of row r.
 
-    Partition g, whose number is numbers[g], has the rows from begins[g] to begins[g + 1].
+    Partition g, whose number is numbers[g], has the rows from begins[g] to begins[g + 1]. Without `given` rows stand as
+    they do in the table.
     """
 
-    order: Array
+    given: Array | None
     begins: Array
     numbers: Array
-    is_identity: bool
+
+    @property
+    def is_identity(self) -> bool:
+        return self.given is None
+
+    @cached_property
+    def order(self) -> Array:
+        return np.arange(len(self)) if self.given is None else self.given
+
+    def __len__(self) -> int:
+        return int(self.begins[-1])
 
     def permuted(self, values: Array) -> Array:
         if self.is_identity or not len(values):
@@ -47,15 +59,21 @@ class Grouped:
 def group(codes: Array, count: int, jit: bool) -> Grouped:
     """Rows together by their codes; rows of code -1 are left out."""
     if not len(codes):
-        return Grouped(EMPTY, np.zeros(1, np.int64), EMPTY, True)
+        return Grouped(None, np.zeros(1, np.int64), EMPTY)
     if count == 1 and int(codes.min()) == 0:
-        begins = np.array([0, len(codes)], np.int64)
-        return Grouped(np.arange(len(codes)), begins, np.zeros(1, np.int64), True)
+        return one_group(len(codes))
     counts, order = np.zeros(count + 1, np.int64), np.empty(len(codes), np.int64)
     total = shared_loops(jit)["group_rows"](codes, counts, order)
     present = np.flatnonzero(np.diff(counts))
     begins = np.append(counts[present], total).astype(np.int64)
-    return Grouped(order[:total], begins, present, False)
+    return Grouped(order[:total], begins, present)
+
+
+def one_group(rows: int) -> Grouped:
+    """All rows in one partition."""
+    if not rows:
+        return Grouped(None, np.zeros(1, np.int64), EMPTY)
+    return Grouped(None, np.array([0, rows], np.int64), np.zeros(1, np.int64))
 
 
 def partition_codes(table: pa.Table, names: Sequence[str], null_is_a_key: bool) -> tuple[Array, int]:
@@ -135,6 +153,13 @@ def _missing(wanted: MissingFrom, table: pa.Table, schema: Schema) -> Array:
     lacks = [not all(schema.has(name, item) for item in wanted.attributes) for name in encoded.dictionary.to_pylist()]
     by_type = np.array(lacks or [False], np.uint8)
     return np.ascontiguousarray(by_type[encoded.indices.to_numpy(zero_copy_only=False)])
+
+
+def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
+    """The same columns in the order of the partitions."""
+    ranks, *columns = given.columns
+    moved = (np.ascontiguousarray(grouped.permuted(column)) for column in columns)
+    return Arguments((ranks, *moved), given.integers, given.floats)
 
 
 def types_of(schema: Schema) -> dict[str, Type]:

@@ -33,8 +33,18 @@ _SIGNATURES = {
 
 def template(name: str) -> str:
     """The loops that stand below the line of dashes in a file of `loops`."""
-    text = (Path(__file__).parent / "loops" / f"{name}.py").read_text(encoding="utf-8")
-    return text.split("# ---", 1)[1].split("\n", 1)[1]
+    return _TEMPLATES[name]
+
+
+def _below_the_line(path: Path) -> str:
+    return path.read_text(encoding="utf-8").split("# ---", 1)[1].split("\n", 1)[1]
+
+
+# Read now: a file that changes later belongs to another version of the code that runs it.
+_TEMPLATES = {
+    name: _below_the_line(Path(__file__).parent / "loops" / f"{name}.py")
+    for name in ("runs", "backtrack", "walk", "rows", "regex", "expansion")
+}
 
 
 class SharedLoops:

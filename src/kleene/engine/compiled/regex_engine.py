@@ -125,7 +125,7 @@ def run_regex(
     kernel = program.kernel(nullable)
     generated = kernel.generated
     given = arguments(generated.layout, table, query.schema, dict(query.schema.attributes), grouped, dictionary)
-    rows = len(grouped.order)
+    rows = len(grouped)
     bits = np.zeros(rows, np.int64)
     if partial is None:
         partial = Partial(FIRST_REGISTER + generated.registers.integers, max(generated.registers.floats, 1))

@@ -42,7 +42,7 @@ class Tables:
     variables: tuple[str, ...]
     is_excluded: tuple[bool, ...]
     has_loop: bool
-    is_ambiguous: bool  # a variable stands in two states, so that two ways may be one classification
+    is_ambiguous: bool  # two ways may be one classification
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,17 @@ def make_tables(automaton: RowAutomaton) -> Tables:
         tuple(state.is_excluded for state in automaton.states),
         # States are numbered as they stand in the pattern, so that only a loop leads back.
         any(target <= source for source, edges in enumerate(automaton.following) for target in _targets(edges)),
-        len(set(of_states)) < len(of_states),
+        _is_ambiguous(targets, begins, of_states),
     )
+
+
+def _is_ambiguous(targets: list[int], begins: list[int], of_states: list[int]) -> bool:
+    """Whether from some state the same variable leads to two states."""
+    for begin, end in pairwise(begins):
+        variables = [of_states[target] for target in targets[begin:end] if target >= 0]
+        if len(set(variables)) < len(variables):
+            return True
+    return False
 
 
 def _targets(edges: tuple[RowEdge, ...]) -> list[int]:

@@ -14,7 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.compiled.batches import EMPTY, Grouped, arguments, group, grown, nullable_names, partition_codes
+from kleene.engine.compiled.batches import (
+    EMPTY,
+    Grouped,
+    arguments,
+    group,
+    grown,
+    nullable_names,
+    one_group,
+    partition_codes,
+)
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.jit import Kernels, load
@@ -91,8 +100,10 @@ class FoundRows:
 
 def find_row_matches(program: RowProgram, table: pa.Table, run_limit: int) -> FoundRows:
     """All matches in a whole table, partition by partition, in the order in which they were found."""
-    codes, count = partition_codes(table, program.query.partition_by, null_is_a_key=True)
-    grouped = group(codes, count, program.jit)
+    if program.query.partition_by:
+        grouped = group(*partition_codes(table, program.query.partition_by, null_is_a_key=True), program.jit)
+    else:
+        grouped = one_group(table.num_rows)
     groups = np.zeros((len(grouped.numbers), 6), np.int64)
     groups[:, 0] = groups[:, 2] = grouped.begins[:-1]
     groups[:, 1] = groups[:, 5] = grouped.begins[1:]
@@ -116,7 +127,7 @@ def search_rows(
     generated = kernel.generated
     types = dict(query.schema.attributes)
     given = arguments(generated.layout, table, query.schema, types, grouped, dictionary)
-    rows = len(grouped.order)
+    rows = len(grouped)
     bits = np.zeros(rows, np.int64)
     times = _times(query, table, grouped)
     st = np.zeros(10, np.int64)
@@ -348,7 +359,7 @@ class RowProgress:
         self.state[numbers, 2] = groups[:, 3]
         self.state[numbers, 3] = covered
         sizes = groups[:, 5] - groups[:, 0]
-        within = np.arange(len(grouped.order)) - np.repeat(groups[:, 0], sizes)
+        within = np.arange(len(grouped)) - np.repeat(groups[:, 0], sizes)
         rows = np.flatnonzero(within >= np.repeat(dropped, sizes))
         positions = grouped.order[rows]
         in_table = np.argsort(positions, kind="stable")

@@ -25,7 +25,9 @@ from kleene.engine.compiled.batches import (
     group,
     grown,
     nullable_names,
+    one_group,
     partition_codes,
+    permuted_arguments,
     types_of,
 )
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
@@ -38,7 +40,7 @@ from kleene.engine.events import window_size
 from kleene.engine.matches import FlatMatches, flat_matches, joined
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
-from kleene.ir.options import Format, WindowUnit
+from kleene.ir.options import Format, Strategy, WindowUnit
 from kleene.schema import FLOAT
 
 ROOM = 1024
@@ -109,7 +111,7 @@ class Buffer:
     edge: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
     version: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
     done: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
-    slots: Array = field(default_factory=lambda: np.zeros(4 * ROOM, np.int64))
+    slots: Array = field(default_factory=lambda: np.zeros(4096, np.int64))  # as many as a power of two
     ri: Array = field(init=False)
     rf: Array = field(init=False)
     ni: Array = field(init=False)
@@ -123,6 +125,10 @@ class Buffer:
         for name in ("r", "n", "kept_", "stored_"):
             setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
             setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
+
+    def make_larger(self, times: int) -> None:
+        for name in ("node", "edge", "version", "done"):
+            setattr(self, name, grown(getattr(self, name), times * ROOM))
 
 
 @dataclass(slots=True)
@@ -138,6 +144,7 @@ class Feed:
     given: Arguments
     bits: Array
     groups: Array
+    latest: Any  # the time that the stream has come to
 
     @property
     def any_times(self) -> Array:
@@ -208,19 +215,24 @@ class SaseProgress:
             table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
             codes = np.concatenate([self.kept_numbers, codes])
         count = max(len(self.next_positions), 1)
-        grouped = group(codes, count, self.program.jit)
         self.nullable |= nullable_names(table)
         kernel = self.program.kernel(self.nullable)
-        times = np.ascontiguousarray(grouped.permuted(times_array(table, query.order_by[0], query.time_type)))
+        as_given = one_group(table.num_rows)
+        given = arguments(
+            kernel.generated.layout, table, query.schema, types_of(query.schema), as_given, self.dictionary
+        )
+        bits = np.zeros(table.num_rows, np.int64)
+        with np.errstate(all="ignore"):
+            kernel.functions["classify"](bits, 0, len(bits), given.columns, given.integers, given.floats)
+        if self._may_leave_out:
+            codes = np.where(bits == 0, -1, codes)
+        grouped = group(codes, count, self.program.jit)
+        if not grouped.is_identity:
+            given, bits = permuted_arguments(given, grouped), np.ascontiguousarray(bits[grouped.order])
+        all_times = times_array(table, query.order_by[0], query.time_type)
+        times = np.ascontiguousarray(grouped.permuted(all_times))
         if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
             raise GaveUpError(ir.Attribute(None, query.order_by[0]))
-        given = arguments(
-            kernel.generated.layout, table, query.schema, types_of(query.schema), grouped, self.dictionary
-        )
-        rows = len(grouped.order)
-        bits = np.zeros(rows, np.int64)
-        with np.errstate(all="ignore"):
-            kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
         groups = self._groups(grouped, fresh_from)
         feed = Feed(
             table,
@@ -232,9 +244,16 @@ class SaseProgress:
             given,
             bits,
             groups,
+            all_times.max() if len(all_times) else 0,
         )
         self._start(feed, fresh_from, is_last)
         return feed
+
+    @property
+    def _may_leave_out(self) -> bool:
+        """Whether events that no component and no negation can use need not be looked at."""
+        skips = self.program.query.strategy in (Strategy.SKIP_TILL_NEXT_MATCH, Strategy.SKIP_TILL_ANY_MATCH)
+        return skips and self.window.kind != 1
 
     def _partition_numbers(self, table: pa.Table, whole: bool) -> Array:
         """The partition of each event; numbers stay the same from one piece to the next."""
@@ -268,7 +287,7 @@ class SaseProgress:
 
     def _event_positions(self, grouped: Grouped, groups: Array, fresh_from: int) -> Array:
         """The place of each event in its partition, since the beginning of the stream."""
-        rows = len(grouped.order)
+        rows = len(grouped)
         if not rows:
             return EMPTY
         sizes = groups[:, 1] - groups[:, 6]
@@ -284,6 +303,8 @@ class SaseProgress:
         integers = FIRST_REGISTER + generated.registers.integers
         if self.buffer is None:
             self.buffer = Buffer(integers, generated.registers.floats)
+            if len(feed.grouped) > 64 * ROOM:
+                self.buffer.make_larger(16)  # so that matches are read out in fewer, larger pieces
         counts = self.buffer.counts
         if fresh_from:
             self._move_rows(feed, fresh_from)
@@ -297,8 +318,8 @@ class SaseProgress:
     def _move_rows(self, feed: Feed, fresh_from: int) -> None:
         """Events kept from before have new places now."""
         assert self.buffer is not None
-        place = np.empty(feed.table.num_rows, np.int64)
-        place[feed.grouped.order] = np.arange(len(feed.grouped.order))
+        place = np.full(feed.table.num_rows, -1, np.int64)
+        place[feed.grouped.order] = np.arange(len(feed.grouped))
         buffer, nodes = self.buffer, self.buffer.counts[3]
         for column in (0, 4, 5) if self.program.algorithm == "merge" else (0, 4):
             buffer.node[:nodes, column] = place[buffer.node[:nodes, column]]
@@ -534,7 +555,7 @@ class SaseProgress:
         ri, rf = np.zeros((ROOM, integers), np.int64), np.zeros((ROOM, floats), np.float64)
         ni, nf = np.zeros((2, integers), np.int64), np.zeros((2, floats), np.float64)
         resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, 2), np.int64)
-        st, rows = np.zeros(6, np.int64), 8 * ROOM
+        st, rows = np.zeros(7, np.int64), 8 * ROOM
         st[1], st[5] = -1, self.run_limit
         status = 2
         while status in (1, 2):
@@ -675,7 +696,7 @@ class SaseProgress:
         times = feed.any_times
         since = found.last if self.format is Format.NON_OVERLAPPING else found.first
         size = self.window.float_size if self.window.kind == 3 else self.window.size
-        is_closed = times.max() - times[since] >= size
+        is_closed = feed.latest - times[since] >= size
         waiting = np.flatnonzero(~is_closed)
         if len(waiting):
             self.pending = Pending(chosen_matches(found, waiting), feed.grouped.numbers[group_of[waiting]])
@@ -743,7 +764,7 @@ class SaseProgress:
 
     def _too_many_runs(self, feed: Feed) -> ExecutionError:
         assert self.buffer is not None
-        row = min(int(self.buffer.counts[1]), len(feed.grouped.order)) - 1
+        row = min(int(self.buffer.counts[1]), len(feed.grouped)) - 1
         return ExecutionError(
             f"the partition {self._partition_of(feed, row)} has more than {self.run_limit:,} partial matches at once",
             hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit.",
@@ -751,7 +772,8 @@ class SaseProgress:
 
     def _too_many_matches(self, feed: Feed, row: int) -> ExecutionError:
         return ExecutionError(
-            f"one event of the partition {self._partition_of(feed, row)} completes more than {self.run_limit:,} matches",
+            f"one event of the partition {self._partition_of(feed, row)} completes more than "
+            f"{self.run_limit:,} matches",
             hint="Narrow the query, raise run_limit, or use mode='compressed', which counts them without making them.",
         )
 
@@ -768,9 +790,10 @@ class SaseProgress:
         assert self.buffer is not None
         buffer, counts = self.buffer, self.buffer.counts
         self._store_runs(feed)
+        self._drop_expired(feed)
         counts[0] = counts[2] = counts[8] = counts[11] = 0
         self._collect_garbage_of_stored(feed)
-        needed = np.zeros(len(feed.grouped.order), np.bool_)
+        needed = np.zeros(len(feed.grouped), np.bool_)
         nodes, runs = int(counts[3]), int(self.run_counts.sum())
         columns = (0, 4, 5) if self.program.algorithm == "merge" else (0, 4)
         for column in columns:
@@ -787,7 +810,7 @@ class SaseProgress:
         sizes = feed.groups[:, 1] - feed.groups[:, 6]
         self.kept_numbers = np.repeat(feed.grouped.numbers, sizes)[rows]
         self.kept_positions = feed.positions[rows]
-        place = np.full(len(feed.grouped.order), -1, np.int64)
+        place = np.full(len(feed.grouped), -1, np.int64)
         place[rows] = np.arange(len(rows))
         for column in columns:
             buffer.node[:nodes, column] = place[buffer.node[:nodes, column]]
@@ -833,6 +856,22 @@ class SaseProgress:
             new[:total][~from_kept] = stored[source[~from_kept]]
             setattr(buffer, f"stored_{kind}", new)
 
+    def _drop_expired(self, feed: Feed) -> None:
+        """Runs whose window has closed by now, also in partitions that have fallen silent."""
+        assert self.buffer is not None
+        runs = int(self.run_counts.sum())
+        if self.window.kind < 2 or not runs:
+            return
+        times = feed.any_times
+        size = self.window.float_size if self.window.kind == 3 else self.window.size
+        is_open = feed.latest - times[self.buffer.stored_i[:runs, 4]] < size
+        numbers = np.repeat(np.arange(len(self.run_counts)), self.run_counts)[is_open]
+        self.run_counts = np.bincount(numbers, minlength=len(self.run_counts)).astype(np.int64)
+        self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)
+        for kind in "if":
+            stored = getattr(self.buffer, f"stored_{kind}")
+            stored[: len(numbers)] = stored[:runs][is_open]
+
     def _collect_garbage_of_stored(self, feed: Feed) -> None:
         groups = feed.groups
         feed.groups = np.zeros((0, 7), np.int64)
@@ -841,7 +880,7 @@ class SaseProgress:
 
     def _may_be_negative(self, feed: Feed) -> Array:
         """Rows that a negation not yet judged may forbid something for."""
-        needed = np.zeros(len(feed.grouped.order), np.bool_)
+        needed = np.zeros(len(feed.grouped), np.bool_)
         first_bit = 2 * len(self.program.query.components)
         for number in feed.kernel.generated.judges:
             needed |= ((feed.bits >> (first_bit + number)) & 1).astype(np.bool_)
@@ -849,7 +888,7 @@ class SaseProgress:
             times = feed.any_times
             size = self.window.float_size if self.window.kind == 3 else self.window.size
             # An event may be looked for until the window of a run that begins now has closed.
-            needed &= times.max() - times < 2 * size
+            needed &= feed.latest - times < 2 * size
         return needed
 
 
@@ -860,6 +899,15 @@ def chosen_matches(found: FlatMatches, numbers: Array) -> FlatMatches:
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     positions = found.positions[np.repeat(found.offsets[numbers], lengths) + within]
     return FlatMatches(offsets, found.lengths[numbers], positions)
+
+
+def version_text(label: int, version: Array) -> str:
+    """A version as the Dewey number that it is: 3.0.2."""
+    digits: list[str] = []
+    while label >= 0:
+        digits.append(str(int(version[label, 1])))
+        label = int(version[label, 3])
+    return ".".join(reversed(digits))
 
 
 def find_matches(program: SaseProgram, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:

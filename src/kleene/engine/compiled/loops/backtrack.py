@@ -70,10 +70,11 @@ def backtrack(
 ):
     """Goes on from where `st` says: 0 at the end, 1 for more room for runs, 2 for room for matches, 3 for the limit.
 
-    st: 0 group, 1 start row, 2 runs on the stack, 3 matches, 4 rows of matches, 5 the most runs.
+    st: 0 group, 1 start row, 2 runs on the stack, 3 matches, 4 rows of matches, 5 the most runs, 6 runs split off since
+    the start.
     own[e, 0] row and own[e, 1] component of a selected event.
     """
-    group, start, runs, matches, used, limit = st[0], st[1], st[2], st[3], st[4], st[5]
+    group, start, runs, matches, used, limit, splits = st[0], st[1], st[2], st[3], st[4], st[5], st[6]
     status = 0
     while group < len(groups):
         end = groups[group, 1]
@@ -89,6 +90,7 @@ def backtrack(
                 ri[0, 4] = start
                 resume[0] = start
                 runs = 1
+                splits = 0
             while runs > 0:
                 r = runs - 1
                 row, state, first = resume[r], ri[r, 0], ri[r, 4]
@@ -102,7 +104,7 @@ def backtrack(
                 if matches + 3 > len(offsets) or used + 2 * count + 2 > len(p):
                     status = 2
                     break
-                if runs > limit:
+                if splits > limit:
                     status = 3
                     break
                 fits = bits[row]
@@ -173,6 +175,7 @@ def backtrack(
                     if not is_free:
                         # Another run goes on with the events so far, so this one gets a list of its own.
                         place = ri[runs - 1, 1] + ri[runs - 1, 2]
+                        splits += 1
                         for at in range(count):
                             own[place + at, 0] = own[begin + at, 0]
                             own[place + at, 1] = own[begin + at, 1]
@@ -194,5 +197,5 @@ def backtrack(
             break
         group += 1
         start = -1
-    st[0], st[1], st[2], st[3], st[4] = group, start, runs, matches, used
+    st[0], st[1], st[2], st[3], st[4], st[6] = group, start, runs, matches, used, splits
     return status
