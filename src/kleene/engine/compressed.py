@@ -13,7 +13,7 @@ from kleene.analysis.analyze import MATCH_END, analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.compiled.sase_engine import NO_LIMIT, Feed, SaseProgram, SaseProgress, chosen_matches
+from kleene.engine.compiled.sase_engine import NO_LIMIT, ROW, Feed, SaseProgram, SaseProgress, chosen_matches
 from kleene.engine.events import Events
 from kleene.engine.inputs import attributes_of
 from kleene.engine.matches import FlatMatches, flat_matches, joined
@@ -307,17 +307,35 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
     whole[: len(nodes), :4] = nodes
     done = np.zeros((len(roots), 4), np.int64)
     done[:, 0] = roots
+    done[:, 2] = nodes[roots, 0]
     st, stack = np.zeros(6, np.int64), np.empty(max(len(nodes), 1) + 1, np.int64)
     st[5] = NO_LIMIT
+    trail, bounds = np.empty(len(stack), np.int64), np.zeros(components, np.int64)
     parts: list[FlatMatches] = []
     room = 1024
     empty, floats = np.empty(0, np.int64), np.empty(0, np.float64)
     while st[0] < len(roots):
         offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
-        p, origin = np.empty(room * 16 + len(stack), np.int64), np.empty(room, np.int64)
+        p, origin = np.empty(room * 16 + len(stack), ROW), np.empty(room, np.int64)
         # Few matches are asked for at a time, so plain Python will do.
         shared_loops(False)["expand_merged"](
-            st, done, len(done), whole, 0, 0, 0.0, empty, floats, empty, stack, offsets, lengths, p, origin
+            st,
+            done,
+            len(done),
+            whole,
+            0,
+            0,
+            0.0,
+            empty,
+            floats,
+            empty,
+            stack,
+            trail,
+            bounds,
+            offsets,
+            lengths,
+            p,
+            origin,
         )
         count = int(st[2])
         parts.append(FlatMatches(offsets[: count + 1], lengths[:count], p[: st[3]].copy()))

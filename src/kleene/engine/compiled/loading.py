@@ -11,12 +11,13 @@ from typing import Any
 from kleene.engine.compiled.jit import load
 
 _INTS, _FLOATS, _TABLE = "int64[::1]", "float64[::1]", "int64[:,::1]"
+_ROWS = "int32[::1]"  # the rows of matches are many, and narrow ones are written faster
 _WINDOW = f"int64, int64, float64, {_INTS}, {_FLOATS}, {_INTS}"
 _SIGNATURES = {
     "expand_merged": f"int64({_INTS}, {_TABLE}, int64, {_TABLE}, {_WINDOW}, "
-    f"{_INTS}, {_INTS}, {_TABLE}, {_INTS}, {_INTS})",
+    f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
     "expand_versions": f"int64({_INTS}, {_TABLE}, int64, {_TABLE}, {_TABLE}, {_TABLE}, "
-    f"{_INTS}, {_INTS}, {_TABLE}, {_INTS}, {_INTS})",
+    f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
     "mark_merged": f"int64({_TABLE}, int64, {_INTS}, {_WINDOW})",
     "mark_versions": f"int64({_INTS}, {_INTS}, {_TABLE}, {_TABLE}, {_TABLE}, {_INTS}, {_INTS}, {_INTS})",
     "resolve": f"int64({_INTS}, {_INTS}, {_INTS})",
@@ -25,8 +26,8 @@ _SIGNATURES = {
     "count_merged": f"int64({_TABLE}, int64, int64, {_TABLE}, {_INTS}, {_INTS}, int64, "
     f"{_TABLE}, int64, {_INTS}, {_WINDOW})",
     "piece_of": f"int64({_TABLE}, {_INTS}, int64, {_INTS}, int64, {_INTS}, {_INTS}, {_WINDOW})",
-    "order_matches": f"int64({_INTS}, {_INTS}, int64, {_INTS}, {_TABLE}, {_INTS}, {_INTS})",
-    "place_matches": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS}, {_INTS})",
+    "order_matches": f"int64({_INTS}, {_INTS}, int64, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
+    "place_matches": f"int64({_INTS}, {_INTS}, {_ROWS}, {_INTS}, {_ROWS})",
     "group_rows": f"int64({_INTS}, {_INTS}, {_INTS})",
 }
 

@@ -444,7 +444,7 @@ class _Generator:
         }
         if has_accept:
             found["accept"] = (
-                f"int64(int64[::1], int64[::1], {ints}, int64[::1], int64[::1], {ints}, int64[::1], int64[::1], "
+                f"int64(int64[::1], int64[::1], {ints}, int32[::1], int64[::1], {ints}, int64[::1], int64[::1], "
                 f"{times}, {columns}, {constants})"
             )
         return found
@@ -454,7 +454,7 @@ class _Generator:
         if self.algorithm == "backtrack":
             return (
                 f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], {ints}, {floats}, int64[::1], {ints}, "
-                f"{floats}, {ints}, int64[::1], {ints}, int64[::1], int64[::1], {ints}, {columns}, {constants})"
+                f"{floats}, {ints}, int64[::1], {ints}, int32[::1], int64[::1], {ints}, {columns}, {constants})"
             )
         return (
             f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], "

@@ -44,6 +44,8 @@ from kleene.ir.options import Format, Strategy, WindowUnit
 from kleene.schema import FLOAT
 
 ROOM = 1024
+ROW = np.int32
+"""How rows of matches are held: they are many."""
 ROWS_AT_ONCE = 1 << 22
 """How many rows of matches are written out at a time."""
 NO_LIMIT = 1 << 62
@@ -177,6 +179,7 @@ class SaseProgress:
         self.next_positions, self.run_begins, self.run_counts = EMPTY, EMPTY, EMPTY
         self.ended = EMPTY  # for each partition, the position where the match given out last ended
         self.pending: Pending | None = None
+        self._rows, self._rows_used = np.empty(0, ROW), 0
         self.keeps_buffer = False  # for compressed output, which is the buffer
 
     # --- feeding -------------------------------------------------------------------------------------------------
@@ -560,7 +563,7 @@ class SaseProgress:
         status = 2
         while status in (1, 2):
             offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
-            p, group_of = np.empty(rows, np.int64), np.zeros(rows // 4, np.int64)
+            p, group_of = np.empty(rows, ROW), np.zeros(rows // 4, np.int64)
             with np.errstate(all="ignore"):
                 status = feed.kernel.functions["backtrack"](
                     st,
@@ -609,46 +612,38 @@ class SaseProgress:
         buffer, loops = self.buffer, shared_loops(self.program.jit)
         completions = buffer.done if completions is None else completions
         components = len(self.program.query.components)
-        st, stack = np.zeros(6, np.int64), np.empty(256, np.int64)
+        st, bounds = np.zeros(6, np.int64), np.zeros(components, np.int64)
+        stack, trail = np.empty(256, np.int64), np.empty(256, np.int64)
         st[5] = most
-        rows = min(at_once, 64 * done + 1024)
         while st[0] < done:
-            room = max(min(rows, 4 * done + 1024), 2)
+            room = min(at_once, 4 * done + 1024)
             offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
-            p, origin = np.empty(max(rows, len(stack)), np.int64), np.empty(room, np.int64)
+            origin, p = np.empty(room, np.int64), self._free_rows(2 * len(stack))
             while True:
+                outputs = (stack, trail, bounds, offsets, lengths, p, origin)
                 if self.program.algorithm == "merge":
                     window = self.window_arguments(feed)
-                    status = loops["expand_merged"](
-                        st, completions, done, buffer.node, *window, stack, offsets, lengths, p, origin
-                    )
+                    status = loops["expand_merged"](st, completions, done, buffer.node, *window, *outputs)
                 else:
-                    status = loops["expand_versions"](
-                        st,
-                        completions,
-                        done,
-                        buffer.node,
-                        buffer.edge,
-                        buffer.version,
-                        stack,
-                        offsets,
-                        lengths,
-                        p,
-                        origin,
-                    )
+                    graph = (buffer.node, buffer.edge, buffer.version)
+                    status = loops["expand_versions"](st, completions, done, *graph, *outputs)
                 if status != 1:
                     break
-                stack = grown(stack, 2 * len(stack))
+                stack, trail = grown(stack, 2 * len(stack)), grown(trail, 2 * len(trail))
             if status == 3:
                 raise self._too_many_matches(feed, int(completions[st[0], 2]))
-            count = int(st[2])
+            count, rows = int(st[2]), int(st[3])
+            self._rows_used += rows
             if count:
-                piece = FlatMatches(offsets[: count + 1], lengths[:count], p[: st[3]].copy())
-                yield piece, completions[origin[:count], 3]
-            elif status == 2:
-                rows = 2 * max(rows, len(stack))
-            rows = min(2 * rows, max(at_once, 2 * len(stack)))
+                yield FlatMatches(offsets[: count + 1], lengths[:count], p[:rows]), completions[origin[:count], 3]
             st[2] = st[3] = 0
+
+    def _free_rows(self, least: int) -> Array:
+        """Room for rows of matches. It is given out from large pieces, since fresh memory is slow."""
+        if len(self._rows) - self._rows_used < least:
+            size = max(min(4 * len(self._rows), ROWS_AT_ONCE), 2 * least, 4 * ROOM)
+            self._rows, self._rows_used = np.empty(size, ROW), 0
+        return self._rows[self._rows_used :]
 
     def judged(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
         generated = feed.kernel.generated
@@ -661,7 +656,7 @@ class SaseProgress:
                 ok,
                 found.offsets,
                 np.ascontiguousarray(found.lengths),
-                found.positions,
+                np.ascontiguousarray(found.positions, ROW),
                 group_of,
                 feed.groups,
                 negative,
@@ -726,7 +721,7 @@ class SaseProgress:
         offsets = np.concatenate([[0], np.cumsum(sizes[order])]).astype(np.int64)
         targets = np.empty(len(order), np.int64)
         targets[order] = offsets[:-1]
-        positions = np.empty(int(offsets[-1]), np.int64)
+        positions = np.empty(int(offsets[-1]), ROW)
         at = 0
         for part in parts:
             own = np.ascontiguousarray(targets[at : at + len(part)])
@@ -742,7 +737,13 @@ class SaseProgress:
         order, spare = np.arange(len(found)), np.empty(len(found), np.int64)
         lengths = np.ascontiguousarray(found.lengths)
         shared_loops(self.program.jit)["order_matches"](
-            order, spare, mode, found.offsets, lengths, found.positions, np.ascontiguousarray(groups)
+            order,
+            spare,
+            mode,
+            found.offsets,
+            lengths,
+            np.ascontiguousarray(found.positions, ROW),
+            np.ascontiguousarray(groups),
         )
         return order
 

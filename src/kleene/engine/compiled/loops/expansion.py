@@ -27,28 +27,40 @@ def near(start, row, kind, size, float_size, times, float_times, positions):
     return float_times[row] - float_times[start] < float_size
 
 
-def write_match(stack, depth, node, lengths, match, p, rows):
-    """Writes the nodes on the stack, the last event first there, as a match."""
-    begin = 0
-    component = 0
+def write_match(trail, bounds, depth, lengths, match, p, rows):
+    """Writes the rows on the trail, of which the last event's stands first, as a match."""
     for at in range(depth):
-        n = stack[depth - 1 - at]
-        p[rows + at] = node[n, 0]
-        if node[n, 1] != component:
-            lengths[match, component] = at - begin
-            begin = at
-            component += 1
-    lengths[match, component] = depth - begin
+        p[rows + at] = trail[depth - 1 - at]
+    for component in range(len(bounds)):
+        before = bounds[component - 1] if component > 0 else depth
+        lengths[match, component] = before - bounds[component]
     return 0
 
 
 def expand_merged(
-    st, done, count, node, kind, size, float_size, times, float_times, positions, stack, offsets, lengths, p, origin
+    st,
+    done,
+    count,
+    node,
+    kind,
+    size,
+    float_size,
+    times,
+    float_times,
+    positions,
+    stack,
+    trail,
+    bounds,
+    offsets,
+    lengths,
+    p,
+    origin,
 ):
     """Writes out matches from where `st` says: 0 when all are out, 1 if the stack is too short, 2 if `p` is full.
 
     st: 0 completion, 1 depth of the stack, 2 matches written, 3 rows written, 4 matches of this completion, 5 the most
     matches of one completion, beyond which the status is 3.
+    trail[d] is the row of the node at depth d, bounds[c] the depth where component c is met on the way back.
     """
     at, depth, matches, rows, together = st[0], st[1], st[2], st[3], st[4]
     status = 0
@@ -56,6 +68,8 @@ def expand_merged(
         row = done[at, 2]
         if depth == 0:
             stack[0] = done[at, 0]
+            trail[0] = row
+            bounds[len(bounds) - 1] = 0
             depth = 1
         while depth > 0:
             n = stack[depth - 1]
@@ -64,17 +78,19 @@ def expand_merged(
                 if depth == len(stack):
                     status = 1
                     break
-                while before >= 0 and not near(
-                    node[before, 4], row, kind, size, float_size, times, float_times, positions
-                ):
-                    before = node[before, 3]
+                # A list of one is as young as the node that it leads to.
+                if node[before, 3] >= 0:
+                    while not near(node[before, 4], row, kind, size, float_size, times, float_times, positions):
+                        before = node[before, 3]
                 stack[depth] = before
+                trail[depth] = node[before, 0]
+                bounds[node[before, 1]] = depth if node[before, 1] != node[n, 1] else bounds[node[n, 1]]
                 depth += 1
                 continue
             if matches + 1 >= len(offsets) or rows + depth > len(p):
                 status = 2
                 break
-            write_match(stack, depth, node, lengths, matches, p, rows)
+            write_match(trail, bounds, depth, lengths, matches, p, rows)
             rows += depth
             origin[matches] = at
             matches += 1
@@ -95,7 +111,9 @@ def expand_merged(
                 ):
                     after = node[after, 3]
                 if after >= 0:
+                    # A list's nodes are of one component, so the bounds stay.
                     stack[depth - 1] = after
+                    trail[depth - 1] = node[after, 0]
                     break
                 depth -= 1
         if status != 0:
@@ -121,18 +139,22 @@ def compatible(n, label, node, edge, version):
     return -1, -1
 
 
-def expand_versions(st, done, count, node, edge, version, stack, offsets, lengths, p, origin):
+def expand_versions(st, done, count, node, edge, version, stack, trail, bounds, offsets, lengths, p, origin):
     """The same for the versioned buffer: a completion is one match, found by going back along compatible versions."""
     at, matches, rows = st[0], st[2], st[3]
     status = 0
     while at < count:
         n, label = done[at, 0], done[at, 1]
         depth = 0
+        component = len(bounds)
         while n >= 0:
-            if depth == len(stack):
+            if depth == len(trail):
                 status = 1
                 break
-            stack[depth] = n
+            trail[depth] = node[n, 0]
+            if node[n, 1] != component:
+                component = node[n, 1]
+                bounds[component] = depth
             depth += 1
             e, label = compatible(n, label, node, edge, version)
             n = edge[e, 1]
@@ -141,7 +163,7 @@ def expand_versions(st, done, count, node, edge, version, stack, offsets, length
         if matches + 1 >= len(offsets) or rows + depth > len(p):
             status = 2
             break
-        write_match(stack, depth, node, lengths, matches, p, rows)
+        write_match(trail, bounds, depth, lengths, matches, p, rows)
         rows += depth
         origin[matches] = at
         matches += 1
