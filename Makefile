@@ -7,10 +7,10 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types lock clean check-python check-java
+.PHONY: help setup demo test lint types bench-kernels fuzz lock clean check-python check-java
 
 help: ## List the verbs
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## Make .venv and install everything into it
 
@@ -39,6 +39,12 @@ lint: $(STAMP) ## Check style
 
 types: $(STAMP) ## Check types
 	$(BIN)/mypy
+
+bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, the papers' relations
+	$(BIN)/python benchmarks/kernels.py
+
+fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries and tables
+	$(BIN)/python benchmarks/fuzz.py
 
 lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
