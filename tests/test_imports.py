@@ -22,7 +22,7 @@ ARROWS = {
     "plan": {"analysis", "ir", "errors", "schema"},
     "automaton": {"plan", "analysis", "ir", "errors", "schema"},
     "engine": {"automaton", "plan", "analysis", "ir", "errors", "schema"},
-    "explain": {"engine", "automaton", "plan", "analysis", "ir"},
+    "explain": {"engine", "automaton", "plan", "analysis", "ir", "errors"},
     "api": {"explain", "engine", "plan", "analysis", "lang", "ir", "errors", "schema"},
     "program": {"api", "engine", "plan", "analysis", "lang", "ir", "errors"},
     "spark": {"api", "engine", "plan", "analysis", "lang", "ir", "errors", "schema", "source", "files"},

@@ -20,14 +20,14 @@ from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, m
 from kleene.engine.rows import check_follows, sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, run
 from kleene.errors import SchemaError, UnsupportedError
-from kleene.explain import explain_dot, explain_text
+from kleene.explain import explain_code, explain_dot, explain_text
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
 from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
-from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, check_mode, make_plan
+from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.schema import Schema
 
 
@@ -77,8 +77,7 @@ class Query:
         run_limit: the most partial matches that a partition may have at once, before an error is raised.
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         """
-        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
-        check_mode(mode, not is_row_pattern(self.definition), format)
+        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, match_order)
             if is_spark(events):
@@ -132,11 +131,12 @@ class Query:
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
         dot: bool = False,
+        code: bool = False,
     ) -> str:
-        """How the query is understood and will be run: its automaton, and how the input may be split.
+        """How the query is understood and will be run: its automaton, its engine, and how the input may be split.
 
         With events (which are not matched) attributes and types are checked too. `dot` gives the automaton in the
-        language of Graphviz instead.
+        language of Graphviz instead; `code`, which needs events, the code that is compiled for the query.
         """
         if events is not None and is_spark(events):
             order = make_order_key(order_by, tie_break)
@@ -148,6 +148,8 @@ class Query:
             plan = make_plan(analyze(self.definition))
         else:
             _, plan = prepare(self.definition, events, make_order_key(order_by, tie_break), type_column, {})
+        if code:
+            return explain_code(plan)
         return explain_dot(plan.query) if dot else explain_text(plan)
 
 

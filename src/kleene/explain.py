@@ -8,7 +8,8 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.compile import compile_automaton
 from kleene.automaton.row_pattern import compile_row_automaton, row_automaton_dot, row_automaton_text
 from kleene.automaton.text import automaton_dot, automaton_text
-from kleene.engine.choice import choose
+from kleene.engine.choice import choose, source_of
+from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import equivalence_text, query_text, window_text
@@ -42,6 +43,16 @@ def explain_text(plan: Plan) -> str:
     lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
     lines += [f"{'warning':<10} {warning}" for warning in query.warnings]
     return "\n".join([*lines, "", "automaton", *("  " + line for line in automaton.splitlines())])
+
+
+def explain_code(plan: Plan) -> str:
+    """The source that is compiled for the query, for columns without NULLs."""
+    if plan.query.schema is None:
+        raise UnsupportedError("code is made for known columns", hint="Give events: query.explain(events, code=True).")
+    choice = choose(plan)
+    if choice.engine == "reference":
+        raise UnsupportedError(f"no code is made for this query: it is run by {choice.reason}")
+    return source_of(plan, choice)
 
 
 def explain_dot(query: AnalyzedQuery | AnalyzedRowPattern) -> str:

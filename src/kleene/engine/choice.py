@@ -54,6 +54,17 @@ def choose(plan: Plan) -> Choice:
     return Choice("reference", f"the plain interpreter, since the compiled engine has no code for {problem}")
 
 
+def source_of(plan: Plan, choice: Choice) -> str:
+    """The code that the compiled engine makes for the plan, where no column has NULLs."""
+    query = plan.query
+    if isinstance(query, AnalyzedQuery):
+        assert choice.algorithm is not None
+        return generate(query, frozenset(), choice.algorithm).source
+    if query.definition.selection is Selection.FIRST_COMPLETED:
+        return generate_regex(query, frozenset()).source
+    return generate_rows(query, frozenset()).source
+
+
 def _choose_algorithm(plan: Plan) -> tuple[str | None, str]:
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):

@@ -88,14 +88,11 @@ class CompressedMatches:
         A structure holds all that its matches are made of; `kleene.expand` makes them.
         """
         rows = range(len(self))
-        fields = [self._table.schema.field(name) for name in self._query.key]
-        fields.append(self._table.schema.field(self._query.order_by[0]).with_name(MATCH_END))
-        fields += [pa.field(MATCH_COUNT, pa.string()), pa.field(STRUCTURE, pa.binary())]
         taken = self._table.take(pa.array(self._ends))
         arrays: list[Any] = [taken.column(name) for name in (*self._query.key, self._query.order_by[0])]
         arrays += [pa.array(map(str, self.counts()), pa.string())]
         arrays += [pa.array([self[row].structure() for row in rows], pa.binary())]
-        return pa.table(arrays, schema=pa.schema(fields))
+        return pa.table(arrays, schema=compressed_schema(self._query, self._table.schema))
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
@@ -175,6 +172,12 @@ class CompressedMatches:
             sum(number for start, number in of_node[node].items() if near(start, row))
             for node, row in self._done[:, [0, 2]].tolist()
         ]
+
+
+def compressed_schema(query: AnalyzedQuery, columns: pa.Schema) -> pa.Schema:
+    fields = [columns.field(name) for name in query.key]
+    fields.append(columns.field(query.order_by[0]).with_name(MATCH_END))
+    return pa.schema([*fields, pa.field(MATCH_COUNT, pa.string()), pa.field(STRUCTURE, pa.binary())])
 
 
 class _Near:

@@ -17,7 +17,7 @@ from kleene.engine.compiled.jit import is_cached, is_loaded
 from kleene.engine.compiled.regex_engine import RegexProgram, find_regex, regex_output
 from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
 from kleene.engine.compiled.sase_engine import SaseProgram, find_matches
-from kleene.engine.compressed import CompressedMatches
+from kleene.engine.compressed import CompressedMatches, compressed_schema
 from kleene.engine.events import Events
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import output_schema, output_table
@@ -38,6 +38,8 @@ def run(plan: Plan, table: pa.Table, with_times: bool = False) -> pa.Table:
 def result_schema(plan: Plan, columns: pa.Schema, with_times: bool = False) -> pa.Schema:
     if isinstance(plan.query, AnalyzedRowPattern):
         return row_output_schema(plan.query, columns)
+    if plan.mode == "compressed":
+        return compressed_schema(plan.query, columns)
     return output_schema(plan.query, columns, with_times)
 
 
@@ -69,6 +71,12 @@ class Runner:
     def batches(self, table: pa.Table, with_times: bool = False) -> Iterator[ResultBatch]:
         """The result in pieces of bounded size; of no rows, one empty piece."""
         query = self.plan.query
+        if isinstance(query, AnalyzedQuery) and self.plan.mode == "compressed":
+            whole = self.compressed(table).to_table() if table.num_rows else None
+            yield ResultBatch(
+                whole if whole is not None else compressed_schema(query, table.schema).empty_table(), None
+            )
+            return
         if isinstance(query, AnalyzedRowPattern):
             found = self._rows(query, table)
             for start in range(0, len(found) or 1, ROWS_PER_BATCH):

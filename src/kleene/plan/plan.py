@@ -45,15 +45,7 @@ class Plan:
     format: Format = Format.ALL
     run_limit: int = DEFAULT_RUN_LIMIT
     algorithm: str = "auto"
-
-
-def check_mode(mode: str, is_sase: bool, format_: str) -> None:
-    """Compressed output is for SASE queries, and for all of their matches."""
-    checked_choice("mode", mode, MODES)
-    if mode == "compressed" and not is_sase:
-        raise UnsupportedError("compressed mode is for SASE queries", hint="Leave mode out.")
-    if mode == "compressed" and format_ != Format.ALL.value:
-        raise UnsupportedError("compressed mode holds all matches together", hint="Leave format out, or mode.")
+    mode: str = "verbose"
 
 
 def make_plan(
@@ -62,6 +54,7 @@ def make_plan(
     engine: str = "auto",
     run_limit: int = DEFAULT_RUN_LIMIT,
     algorithm: str = "auto",
+    mode: str = "verbose",
 ) -> Plan:
     """The plan for a query; which engine can run it shows when its code is made."""
     return Plan(
@@ -71,6 +64,7 @@ def make_plan(
         _checked_format(format),
         _checked_limit(run_limit),
         checked_choice("algorithm", algorithm, ALGORITHMS),
+        _checked_mode(mode, query, format),
     )
 
 
@@ -85,6 +79,16 @@ def choose_split(query: AnalyzedQuery | AnalyzedRowPattern) -> ByKey | OneStream
     if query.definition.equivalence_tests:
         return OneStream("an event type lacks the attribute of the equivalence test")
     return OneStream("the query has no equivalence test")
+
+
+def _checked_mode(mode: str, query: AnalyzedQuery | AnalyzedRowPattern, format_: str) -> str:
+    """Compressed output is for SASE queries, and for all of their matches."""
+    checked_choice("mode", mode, MODES)
+    if mode == "compressed" and isinstance(query, AnalyzedRowPattern):
+        raise UnsupportedError("compressed mode is for SASE queries", hint="Leave mode out.")
+    if mode == "compressed" and format_ != Format.ALL.value:
+        raise UnsupportedError("compressed mode holds all matches together", hint="Leave format out, or mode.")
+    return mode
 
 
 def checked_choice(what: str, given: str, names: Sequence[str]) -> str:

@@ -116,7 +116,7 @@ class TestCompressed:
         with pytest.raises(kleene.UnsupportedError, match="all matches together"):
             kleene.sase("EVENT A a").match(table, order_by="t", mode="compressed", format="non_overlapping")
         with pytest.raises(kleene.UnsupportedError, match="for SASE queries"):
-            kleene.match_recognize("ORDER BY t PATTERN (A)").match(table, mode="compressed")
+            kleene.match_recognize("ORDER BY t MEASURES t AS t PATTERN (A)").match(table, mode="compressed")
         with pytest.raises(kleene.SnapshotError):
             kleene.expand(b"nothing")
 
