@@ -21,9 +21,10 @@ from kleene.engine.compressed import CompressedMatches, compressed_schema
 from kleene.engine.events import Events
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import output_schema, output_table
+from kleene.engine.row_columns import one_row_table
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
 from kleene.errors import UnsupportedError
-from kleene.ir.options import Format, Selection
+from kleene.ir.options import Format, RowsPerMatch, Selection
 from kleene.plan.plan import Plan
 
 ROWS_PER_BATCH = 10_000
@@ -78,6 +79,11 @@ class Runner:
             )
             return
         if isinstance(query, AnalyzedRowPattern):
+            whole = self._row_table(query, table)
+            if whole is not None:
+                for start in range(0, whole.num_rows or 1, ROWS_PER_BATCH):
+                    yield ResultBatch(whole.slice(start, ROWS_PER_BATCH), None)
+                return
             found = self._rows(query, table)
             for start in range(0, len(found) or 1, ROWS_PER_BATCH):
                 yield ResultBatch(row_output_table(query, table, found[start : start + ROWS_PER_BATCH]), None)
@@ -98,6 +104,19 @@ class Runner:
         if program.jit and not self._is_worth_compiling(program, table):
             program = SaseProgram(query, program.algorithm, jit=False)
         return CompressedMatches(query, program, table, self.plan.run_limit)
+
+    def _row_table(self, query: AnalyzedRowPattern, table: pa.Table) -> pa.Table | None:
+        """The result of ONE ROW PER MATCH column by column; None where rows are made one by one."""
+        program = self._rows_program
+        if not isinstance(program, RowProgram) or query.rows_per_match is not RowsPerMatch.ONE or not table.num_rows:
+            return None
+        if not self._is_worth_compiling(program, table):
+            return None
+        self._seen -= table.num_rows  # it is asked again where rows are made one by one
+        try:
+            return one_row_table(query, find_row_matches(program, table, self.plan.run_limit), program.jit)
+        except GaveUpError:
+            return None
 
     def _rows(self, query: AnalyzedRowPattern, table: pa.Table) -> list[OutputRow]:
         program = self._rows_program

@@ -28,6 +28,8 @@ _SIGNATURES = {
     "piece_of": f"int64({_TABLE}, {_INTS}, int64, {_INTS}, int64, {_INTS}, {_INTS}, {_WINDOW})",
     "order_matches": f"int64({_INTS}, {_INTS}, int64, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
     "place_matches": f"int64({_INTS}, {_INTS}, {_ROWS}, {_INTS}, {_ROWS})",
+    "nth_rows": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS}, int64, int64, {_INTS})",
+    "count_rows": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS})",
     "group_rows": f"int64({_INTS}, {_INTS}, {_INTS})",
 }
 
