@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from kleene.analysis.analyze import MATCH_END, analyze
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.compiled.arrangement import ROW, chosen_matches, ordered
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.compiled.sase_engine import NO_LIMIT, ROW, Feed, SaseProgram, SaseProgress, chosen_matches
+from kleene.engine.compiled.sase_engine import NO_LIMIT, Feed, SaseProgram, SaseProgress
 from kleene.engine.events import Events
 from kleene.engine.inputs import attributes_of
 from kleene.engine.matches import FlatMatches, flat_matches, joined
@@ -109,10 +110,10 @@ class CompressedMatches:
         return self._progress.judged(self._feed, part, groups)[0]
 
     def _output(self, found: FlatMatches) -> pa.Table:
-        ordered = self._progress.ordered(self._progress.in_table(self._feed, found))
+        in_order = ordered(self._progress.in_table(self._feed, found), self._jit)
         assert self._query.schema is not None
         events = Events(self._table, self._query.schema, self._query.order_by)
-        return output_table(self._query, events, ordered, self._table.schema)
+        return output_table(self._query, events, in_order, self._table.schema)
 
     def _lazily(self, done: Array) -> Iterator[dict[str, Any]]:
         for part, groups in self._progress.expanded(self._feed, len(done), done, AT_ONCE):

@@ -10,7 +10,8 @@ import kleene
 from agreement import as_set, same_result, sase_examples
 from kleene.analysis.analyze import analyze
 from kleene.engine.compiled import row_engine
-from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress, version_text
+from kleene.engine.compiled.buffer import version_text
+from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
 from kleene.engine.inputs import OrderKey, read_events
 from kleene.ir.options import Format
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from kleene.engine.compiled import sase_engine
+from kleene.engine.compiled import buffer, sase_engine
 
 PAIR = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10 RETURN a.n AS a, b.n AS b"
 
@@ -64,6 +64,7 @@ def test_partitions_that_have_nothing_open_are_forgotten() -> None:
 @pytest.mark.parametrize("algorithm", ["basic", "merge"])
 def test_freed_places_of_the_buffer_are_used_again(monkeypatch: pytest.MonkeyPatch, room: int, algorithm: str) -> None:
     monkeypatch.setattr(sase_engine, "ROOM", room)
+    monkeypatch.setattr(buffer, "ROOM", room)
     table = stream(400, keys=2)
     text = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [id] AND a[i].x >= a[i-1].x } WITHIN 30"
     query = kleene.sase(text)

@@ -13,8 +13,8 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown, nullable_names, partition_codes
 from kleene.engine.compiled.columns import Array, Dictionary
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.compiled.jit import Kernels, load
 from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.regex_code import FIRST_REGISTER, NULL_COLUMN, GeneratedRegex, generate_regex
 from kleene.engine.compiled.registers import Register, Registers
 from kleene.engine.evaluate import average_of, evaluate, in_range
@@ -26,29 +26,10 @@ from kleene.ir import expr as ir
 ROOM = 256
 
 
-@dataclass(frozen=True, slots=True)
-class RegexKernel:
-    generated: GeneratedRegex
-    functions: Kernels
-
-
-@dataclass(slots=True)
-class RegexProgram:
-    query: AnalyzedRowPattern
-    jit: bool = True
-    _kernels: dict[frozenset[str], RegexKernel] = field(default_factory=dict)
-    _generated: dict[frozenset[str], GeneratedRegex] = field(default_factory=dict)
-
-    def kernel(self, nullable: frozenset[str]) -> RegexKernel:
-        if nullable not in self._kernels:
-            generated = self.generated(nullable)
-            self._kernels[nullable] = RegexKernel(generated, load(generated.source, generated.signatures, self.jit))
-        return self._kernels[nullable]
-
-    def generated(self, nullable: frozenset[str]) -> GeneratedRegex:
-        if nullable not in self._generated:
-            self._generated[nullable] = generate_regex(self.query, nullable)
-        return self._generated[nullable]
+class RegexProgram(Program[GeneratedRegex]):
+    def __init__(self, query: AnalyzedRowPattern, jit: bool = True) -> None:
+        super().__init__(lambda nullable: generate_regex(query, nullable), jit)
+        self.query = query
 
 
 @dataclass(slots=True)
@@ -89,7 +70,7 @@ class FoundRegex:
     table: pa.Table
     grouped: Grouped
     groups: Array
-    kernel: RegexKernel
+    kernel: Kernel[GeneratedRegex]
     dictionary: Dictionary
     partial: Partial
     matches: int

@@ -26,8 +26,8 @@ from kleene.engine.compiled.batches import (
 )
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.compiled.jit import Kernels, load
 from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.row_code import GeneratedRows, generate_rows
 from kleene.engine.row_reference import RowMatch, cannot_skip
 from kleene.errors import ExecutionError
@@ -57,29 +57,10 @@ class RowMatches:
         return self.states[self.offsets[number] : self.offsets[number + 1]]
 
 
-@dataclass(frozen=True, slots=True)
-class RowKernel:
-    generated: GeneratedRows
-    functions: Kernels
-
-
-@dataclass(slots=True)
-class RowProgram:
-    query: AnalyzedRowPattern
-    jit: bool = True
-    _kernels: dict[frozenset[str], RowKernel] = field(default_factory=dict)
-    _generated: dict[frozenset[str], GeneratedRows] = field(default_factory=dict)
-
-    def kernel(self, nullable: frozenset[str]) -> RowKernel:
-        if nullable not in self._kernels:
-            generated = self.generated(nullable)
-            self._kernels[nullable] = RowKernel(generated, load(generated.source, generated.signatures, self.jit))
-        return self._kernels[nullable]
-
-    def generated(self, nullable: frozenset[str]) -> GeneratedRows:
-        if nullable not in self._generated:
-            self._generated[nullable] = generate_rows(self.query, nullable)
-        return self._generated[nullable]
+class RowProgram(Program[GeneratedRows]):
+    def __init__(self, query: AnalyzedRowPattern, jit: bool = True) -> None:
+        super().__init__(lambda nullable: generate_rows(query, nullable), jit)
+        self.query = query
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +71,7 @@ class FoundRows:
     grouped: Grouped
     groups: Array
     matches: RowMatches
-    kernel: RowKernel
+    kernel: Kernel[GeneratedRows]
     # For a stream, of each partition: the first row not decided yet, the first not decided before, rows matched before.
     decided: Array | None = None
     began: Array | None = None

@@ -8,14 +8,14 @@ matches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, ROW, arranged, chosen_matches, order_of, ordered
 from kleene.engine.compiled.batches import (
     EMPTY,
     EMPTY_FLOAT,
@@ -30,107 +30,29 @@ from kleene.engine.compiled.batches import (
     permuted_arguments,
     types_of,
 )
+from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Window
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.compiled.jit import Kernels, load
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.sase import FIRST_REGISTER, Generated, generate
-from kleene.engine.events import window_size
 from kleene.engine.matches import FlatMatches, flat_matches, joined
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
-from kleene.ir.options import Format, Strategy, WindowUnit
-from kleene.schema import FLOAT
+from kleene.ir.options import Format, Strategy
 
-ROOM = 1024
-ROW = np.int32
-"""How rows of matches are held: they are many."""
 ROWS_AT_ONCE = 1 << 22
 """How many rows of matches are written out at a time."""
 NO_LIMIT = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    generated: Generated
-    functions: Kernels
+class SaseProgram(Program[Generated]):
+    """A query and an algorithm."""
 
-
-@dataclass(slots=True)
-class SaseProgram:
-    """A query and an algorithm; kernels are made when the first events show which columns have NULLs."""
-
-    query: AnalyzedQuery
-    algorithm: str
-    jit: bool = True
-    _kernels: dict[frozenset[str], Kernel] = field(default_factory=dict)
-    _generated: dict[frozenset[str], Generated] = field(default_factory=dict)
-
-    def kernel(self, nullable: frozenset[str]) -> Kernel:
-        if nullable not in self._kernels:
-            generated = self.generated(nullable)
-            self._kernels[nullable] = Kernel(generated, load(generated.source, generated.signatures, self.jit))
-        return self._kernels[nullable]
-
-    def generated(self, nullable: frozenset[str]) -> Generated:
-        if nullable not in self._generated:
-            self._generated[nullable] = generate(self.query, nullable, self.algorithm)
-        return self._generated[nullable]
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The window as the loops of `expansion.py` take it."""
-
-    kind: int
-    size: int
-    float_size: float
-
-    @classmethod
-    def of(cls, query: AnalyzedQuery) -> Window:
-        window = query.window
-        if window is None:
-            return cls(0, 0, 0.0)
-        if window.unit is WindowUnit.EVENTS:
-            return cls(1, int(window.size), 0.0)
-        size = window_size(window, query.time_type)
-        if query.time_type == FLOAT:
-            return cls(3, 0, float(size))
-        if isinstance(size, Decimal) and size != int(size):
-            size = int(size) + 1
-        return cls(2, min(int(size), 2**63 - 1), 0.0)
-
-
-@dataclass(slots=True)
-class Buffer:
-    """The match buffer and the runs of all partitions, as arrays with room to grow."""
-
-    integers: int
-    floats: int
-    counts: Array = field(default_factory=lambda: np.zeros(12, np.int64))
-    node: Array = field(default_factory=lambda: np.zeros((ROOM, 6), np.int64))
-    edge: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
-    version: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
-    done: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
-    slots: Array = field(default_factory=lambda: np.zeros(4096, np.int64))  # as many as a power of two
-    ri: Array = field(init=False)
-    rf: Array = field(init=False)
-    ni: Array = field(init=False)
-    nf: Array = field(init=False)
-    kept_i: Array = field(init=False)
-    kept_f: Array = field(init=False)
-    stored_i: Array = field(init=False)
-    stored_f: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        for name in ("r", "n", "kept_", "stored_"):
-            setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
-            setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
-
-    def make_larger(self, times: int) -> None:
-        for name in ("node", "edge", "version", "done"):
-            setattr(self, name, grown(getattr(self, name), times * ROOM))
+    def __init__(self, query: AnalyzedQuery, algorithm: str, jit: bool = True) -> None:
+        super().__init__(lambda nullable: generate(query, nullable, algorithm), jit)
+        self.query, self.algorithm = query, algorithm
 
 
 @dataclass(slots=True)
@@ -142,7 +64,7 @@ class Feed:
     times: Array
     float_times: Array
     positions: Array
-    kernel: Kernel
+    kernel: Kernel[Generated]
     given: Arguments
     bits: Array
     groups: Array
@@ -188,12 +110,13 @@ class SaseProgress:
         """The matches that these events complete, in output order, and the table they refer to."""
         feed = self._prepare(table, is_last)
         if self.format is Format.ALL and not self._waits_for_the_end:
-            result = self.arranged(feed, [self.judged(feed, *piece)[0] for piece in self._pieces(feed)])
+            parts = [self.judged(feed, *piece)[0] for piece in self._pieces(feed)]
+            result = arranged(parts, feed.grouped.order, len(self.program.query.components), self.program.jit)
         else:
             found, groups = self._matches(feed)
             if self.format is Format.NON_OVERLAPPING:
                 found = self._without_overlaps(feed, found, groups)
-            result = self.ordered(self.in_table(feed, found))
+            result = ordered(self.in_table(feed, found), self.program.jit)
         whole = feed.table
         if not is_last:
             self._retain(feed)
@@ -425,26 +348,13 @@ class SaseProgress:
     def _make_room(self, feed: Feed) -> None:
         """Drops what no run can reach any more; what is still more than half full gets twice the room."""
         assert self.buffer is not None
-        buffer, counts = self.buffer, self.buffer.counts
         if not self.keeps_buffer:
             self._collect_garbage(feed)
-        need = 2 * counts[2] + 2
-        for name, used in (("node", counts[3]), ("edge", counts[4]), ("version", counts[5]), ("done", 0)):
-            array = getattr(buffer, name)
-            if 2 * (used + need) > len(array):
-                setattr(buffer, name, grown(array, 2 * max(len(array), used + need)))
-        group_runs = int(feed.groups[counts[0], 3]) if counts[0] < len(feed.groups) else 0
-        runs = max(int(counts[2]), group_runs)
-        for prefix, used in (("r", 3 * runs + 3), ("n", 2 * runs + 2), ("kept_", int(counts[8]) + runs)):
-            if 2 * used > len(getattr(buffer, f"{prefix}i")):
-                for kind in "if":
-                    array = getattr(buffer, f"{prefix}{kind}")
-                    setattr(buffer, f"{prefix}{kind}", grown(array, 4 * used))
-        while len(buffer.slots) < 4 * (3 * runs + 3):
-            buffer.slots = np.zeros(2 * len(buffer.slots), np.int64)
+        group = self.buffer.counts[0]
+        self.buffer.grow(int(feed.groups[group, 3]) if group < len(feed.groups) else 0)
 
-    def _roots(self, feed: Feed) -> list[Array]:
-        """The parts of the arrays of runs that are in use."""
+    def _roots(self, feed: Feed) -> list[Root]:
+        """The arrays of runs, each with the rows of it that are in use."""
         assert self.buffer is not None
         buffer, counts = self.buffer, self.buffer.counts
         stored = np.ones(len(buffer.stored_i), np.bool_)
@@ -453,70 +363,16 @@ class SaseProgress:
             if done < len(feed.groups):
                 begin, many = feed.groups[done, 2], feed.groups[done, 3]
                 stored[begin : begin + many] = False
-        self._stored_left = np.flatnonzero(stored)
-        return [buffer.ri[: counts[2]], buffer.kept_i[: counts[8]], buffer.stored_i[self._stored_left]]
+        return [
+            (buffer.ri, np.arange(counts[2])),
+            (buffer.kept_i, np.arange(counts[8])),
+            (buffer.stored_i, np.flatnonzero(stored)),
+        ]
 
     def _collect_garbage(self, feed: Feed) -> None:
         assert self.buffer is not None
-        buffer, counts, loops = self.buffer, self.buffer.counts, shared_loops(self.program.jit)
-        roots = self._roots(feed)
-        heads = np.ascontiguousarray(np.concatenate([part[:, 1] for part in roots]))
-        nodes = int(counts[3])
-        if self.program.algorithm == "merge":
-            window = self.window_arguments(feed)
-            loops["live_heads"](heads, buffer.node, *window)
-            now = np.full(max(nodes, 1), -1, np.int64)
-            np.maximum.at(now, heads, buffer.node[heads, 0])
-            loops["mark_merged"](buffer.node, nodes, now, *window)
-            counts[3] = loops["pack_merged"](buffer.node, nodes, now)
-            self._renumber(roots, now[heads], None)
-            return
-        labels = np.ascontiguousarray(np.concatenate([part[:, 2] for part in roots]))
-        marks = [np.zeros(int(counts[at]) + 1, np.int64) for at in (3, 4, 5)]
-        loops["mark_versions"](heads, labels, buffer.node, buffer.edge, buffer.version, *marks)
-        numbers = []
-        for mark in marks:
-            mark[-1] = 0
-            kept = mark > 0
-            new = np.where(kept, np.cumsum(kept) - 1, -1)
-            new[-1] = -1  # so that -1 stays -1
-            numbers.append(new)
-        self._pack_versions(marks, numbers)
-        self._renumber(roots, numbers[0][heads], numbers[2][labels])
-
-    def _pack_versions(self, marks: list[Array], numbers: list[Array]) -> None:
-        assert self.buffer is not None
-        buffer, counts, resolve = self.buffer, self.buffer.counts, shared_loops(self.program.jit)["resolve"]
-        edges, versions = int(counts[4]), int(counts[5])
-        followers, origins = np.empty(edges, np.int64), np.empty(versions, np.int64)
-        resolve(np.ascontiguousarray(buffer.edge[:edges, 2]), marks[1], followers)
-        resolve(np.ascontiguousarray(buffer.version[:versions, 0]), marks[2], origins)
-        node_kept, edge_kept, version_kept = (np.flatnonzero(mark[:-1] > 0) for mark in marks)
-        first_edges = buffer.node[node_kept, 2]
-        first_edges = np.where(marks[1][first_edges] > 0, first_edges, followers[first_edges] if edges else first_edges)
-        node = buffer.node[node_kept]
-        node[:, 2] = numbers[1][first_edges]
-        buffer.node[: len(node)] = node
-        edge = buffer.edge[edge_kept]
-        edge[:, 0], edge[:, 1], edge[:, 2] = numbers[2][edge[:, 0]], numbers[0][edge[:, 1]], followers[edge_kept]
-        edge[:, 2] = numbers[1][edge[:, 2]]
-        buffer.edge[: len(edge)] = edge
-        version = buffer.version[version_kept]
-        version[:, 0], version[:, 3] = numbers[2][origins[version_kept]], numbers[2][version[:, 3]]
-        buffer.version[: len(version)] = version
-        counts[3:6] = len(node), len(edge), len(version)
-
-    def _renumber(self, roots: list[Array], heads: Array, labels: Array | None) -> None:
-        assert self.buffer is not None
-        at = 0
-        for number, part in enumerate(roots):
-            end = at + len(part)
-            target = self.buffer.stored_i if number == 2 else part
-            where: Any = self._stored_left if number == 2 else slice(None)
-            target[where, 1] = heads[at:end]
-            if labels is not None:
-                target[where, 2] = labels[at:end]
-            at = end
+        is_merged, window = self.program.algorithm == "merge", self.window_arguments(feed)
+        self.buffer.collect_garbage(self._roots(feed), is_merged, window, shared_loops(self.program.jit))
 
     def window_arguments(self, feed: Feed) -> tuple[Any, ...]:
         window = self.window
@@ -702,54 +558,9 @@ class SaseProgress:
             return found
         return FlatMatches(found.offsets, found.lengths, feed.grouped.order[found.positions])
 
-    def ordered(self, found: FlatMatches) -> FlatMatches:
-        """Matches by positions, in output order."""
-        return chosen_matches(found, self._order(found, np.zeros(len(found), np.int64), 0))
-
-    def arranged(self, feed: Feed, parts: list[FlatMatches]) -> FlatMatches:
-        """The matches of all parts, given by rows, by their positions in the table and in output order."""
-        row_order = feed.grouped.order
-        first = np.concatenate([EMPTY, *(row_order[part.first] for part in parts)])
-        last = np.concatenate([EMPTY, *(row_order[part.last] for part in parts)])
-        order = np.lexsort((first, last))
-        one, other = order[:-1], order[1:]
-        if ((first[one] == first[other]) & (last[one] == last[other])).any():
-            # Only then must all events of matches be compared.
-            return self.ordered(self.in_table(feed, joined(parts, len(self.program.query.components))))
-        sizes = np.concatenate([EMPTY, *(np.diff(part.offsets) for part in parts)])
-        lengths = joined([FlatMatches(part.offsets, part.lengths, EMPTY) for part in parts], self._components).lengths
-        offsets = np.concatenate([[0], np.cumsum(sizes[order])]).astype(np.int64)
-        targets = np.empty(len(order), np.int64)
-        targets[order] = offsets[:-1]
-        positions = np.empty(int(offsets[-1]), ROW)
-        at = 0
-        for part in parts:
-            own = np.ascontiguousarray(targets[at : at + len(part)])
-            shared_loops(self.program.jit)["place_matches"](own, part.offsets, part.positions, row_order, positions)
-            at += len(part)
-        return FlatMatches(offsets, lengths[order], positions)
-
-    @property
-    def _components(self) -> int:
-        return len(self.program.query.components)
-
-    def _order(self, found: FlatMatches, groups: Array, mode: int) -> Array:
-        order, spare = np.arange(len(found)), np.empty(len(found), np.int64)
-        lengths = np.ascontiguousarray(found.lengths)
-        shared_loops(self.program.jit)["order_matches"](
-            order,
-            spare,
-            mode,
-            found.offsets,
-            lengths,
-            np.ascontiguousarray(found.positions, ROW),
-            np.ascontiguousarray(groups),
-        )
-        return order
-
     def _without_overlaps(self, feed: Feed, found: FlatMatches, groups: Array) -> FlatMatches:
         """The matches that are given out: of those that end together the best, if it begins after the last one."""
-        order = self._order(found, groups, 1)
+        order = order_of(found, groups, BEST_OF_AN_END_FIRST, self.program.jit)
         first, last = feed.positions[found.first], feed.positions[found.last]
         chosen: list[int] = []
         previous = (-1, -1)
@@ -891,24 +702,6 @@ class SaseProgress:
             # An event may be looked for until the window of a run that begins now has closed.
             needed &= feed.latest - times < 2 * size
         return needed
-
-
-def chosen_matches(found: FlatMatches, numbers: Array) -> FlatMatches:
-    """The matches of these numbers, in their order."""
-    lengths = found.offsets[numbers + 1] - found.offsets[numbers]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    positions = found.positions[np.repeat(found.offsets[numbers], lengths) + within]
-    return FlatMatches(offsets, found.lengths[numbers], positions)
-
-
-def version_text(label: int, version: Array) -> str:
-    """A version as the Dewey number that it is: 3.0.2."""
-    digits: list[str] = []
-    while label >= 0:
-        digits.append(str(int(version[label, 1])))
-        label = int(version[label, 3])
-    return ".".join(reversed(digits))
 
 
 def find_matches(program: SaseProgram, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:

@@ -1,0 +1,161 @@
+"""The match buffer of SASE+ runs: its arrays, how they grow, and how freed places are used again.
+
+What the columns of `node`, `edge` and `version` mean is said in `loops/expansion.py` and `loops/runs.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.compiled.batches import grown
+from kleene.engine.compiled.columns import Array
+from kleene.engine.compiled.loading import SharedLoops
+from kleene.engine.events import window_size
+from kleene.ir.options import WindowUnit
+from kleene.schema import FLOAT
+
+ROOM = 1024
+Root = tuple[Array, Array]
+"""An array of runs, and the rows of it that are in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The window as the loops of `expansion.py` take it."""
+
+    kind: int
+    size: int
+    float_size: float
+
+    @classmethod
+    def of(cls, query: AnalyzedQuery) -> Window:
+        window = query.window
+        if window is None:
+            return cls(0, 0, 0.0)
+        if window.unit is WindowUnit.EVENTS:
+            return cls(1, int(window.size), 0.0)
+        size = window_size(window, query.time_type)
+        if query.time_type == FLOAT:
+            return cls(3, 0, float(size))
+        if isinstance(size, Decimal) and size != int(size):
+            size = int(size) + 1
+        return cls(2, min(int(size), 2**63 - 1), 0.0)
+
+
+@dataclass(slots=True)
+class Buffer:
+    """The match buffer and the runs of all partitions, as arrays with room to grow."""
+
+    integers: int
+    floats: int
+    counts: Array = field(default_factory=lambda: np.zeros(12, np.int64))
+    node: Array = field(default_factory=lambda: np.zeros((ROOM, 6), np.int64))
+    edge: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
+    version: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
+    done: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
+    slots: Array = field(default_factory=lambda: np.zeros(4096, np.int64))  # as many as a power of two
+    ri: Array = field(init=False)
+    rf: Array = field(init=False)
+    ni: Array = field(init=False)
+    nf: Array = field(init=False)
+    kept_i: Array = field(init=False)
+    kept_f: Array = field(init=False)
+    stored_i: Array = field(init=False)
+    stored_f: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("r", "n", "kept_", "stored_"):
+            setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
+            setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
+
+    def make_larger(self, times: int) -> None:
+        for name in ("node", "edge", "version", "done"):
+            setattr(self, name, grown(getattr(self, name), times * ROOM))
+
+    def grow(self, waiting_runs: int) -> None:
+        """Twice the room for what is more than half full; `waiting_runs` must fit when they are loaded."""
+        counts = self.counts
+        need = 2 * counts[2] + 2
+        for name, used in (("node", counts[3]), ("edge", counts[4]), ("version", counts[5]), ("done", 0)):
+            array = getattr(self, name)
+            if 2 * (used + need) > len(array):
+                setattr(self, name, grown(array, 2 * max(len(array), used + need)))
+        runs = max(int(counts[2]), waiting_runs)
+        for prefix, used in (("r", 3 * runs + 3), ("n", 2 * runs + 2), ("kept_", int(counts[8]) + runs)):
+            if 2 * used > len(getattr(self, f"{prefix}i")):
+                for kind in "if":
+                    array = getattr(self, f"{prefix}{kind}")
+                    setattr(self, f"{prefix}{kind}", grown(array, 4 * used))
+        while len(self.slots) < 4 * (3 * runs + 3):
+            self.slots = np.zeros(2 * len(self.slots), np.int64)
+
+    def collect_garbage(self, roots: list[Root], is_merged: bool, window: tuple[Any, ...], loops: SharedLoops) -> None:
+        """Keeps only what the runs reach, moved together, and tells the runs where it is now."""
+        heads = np.ascontiguousarray(np.concatenate([runs[rows, 1] for runs, rows in roots]))
+        if is_merged:
+            self._keep_lists(roots, heads, window, loops)
+        else:
+            self._keep_versions(roots, heads, loops)
+
+    def _keep_lists(self, roots: list[Root], heads: Array, window: tuple[Any, ...], loops: SharedLoops) -> None:
+        nodes = int(self.counts[3])
+        loops["live_heads"](heads, self.node, *window)
+        now = np.full(max(nodes, 1), -1, np.int64)
+        np.maximum.at(now, heads, self.node[heads, 0])
+        loops["mark_merged"](self.node, nodes, now, *window)
+        self.counts[3] = loops["pack_merged"](self.node, nodes, now)
+        _renumber(roots, 1, now[heads])
+
+    def _keep_versions(self, roots: list[Root], heads: Array, loops: SharedLoops) -> None:
+        labels = np.ascontiguousarray(np.concatenate([runs[rows, 2] for runs, rows in roots]))
+        marks = [np.zeros(int(self.counts[at]) + 1, np.int64) for at in (3, 4, 5)]
+        loops["mark_versions"](heads, labels, self.node, self.edge, self.version, *marks)
+        node_numbers, edge_numbers, version_numbers = (_numbers(mark) for mark in marks)
+        edges, versions = int(self.counts[4]), int(self.counts[5])
+        followers, origins = np.empty(edges + 1, np.int64), np.empty(versions + 1, np.int64)
+        followers[-1] = origins[-1] = -1  # so that -1 stays -1
+        loops["resolve"](np.ascontiguousarray(self.edge[:edges, 2]), marks[1], followers)
+        loops["resolve"](np.ascontiguousarray(self.version[:versions, 0]), marks[2], origins)
+        node, edge, version = (
+            array[np.flatnonzero(mark[:-1])]
+            for array, mark in zip((self.node, self.edge, self.version), marks, strict=True)
+        )
+        first = node[:, 2]
+        node[:, 2] = edge_numbers[np.where(marks[1][first] > 0, first, followers[first])]
+        edge[:, 0], edge[:, 1] = version_numbers[edge[:, 0]], node_numbers[edge[:, 1]]
+        edge[:, 2] = edge_numbers[followers[np.flatnonzero(marks[1][:-1])]]
+        version[:, 0] = version_numbers[origins[np.flatnonzero(marks[2][:-1])]]
+        version[:, 3] = version_numbers[version[:, 3]]
+        for name, kept in (("node", node), ("edge", edge), ("version", version)):
+            getattr(self, name)[: len(kept)] = kept
+        self.counts[3:6] = len(node), len(edge), len(version)
+        _renumber(roots, 1, node_numbers[heads])
+        _renumber(roots, 2, version_numbers[labels])
+
+
+def _numbers(marks: Array) -> Array:
+    """The new number of what is marked, -1 for the rest, and for -1, which stands last."""
+    found = np.where(marks > 0, np.cumsum(marks > 0) - 1, -1)
+    found[-1] = -1
+    return found
+
+
+def _renumber(roots: list[Root], column: int, values: Array) -> None:
+    at = 0
+    for runs, rows in roots:
+        runs[rows, column] = values[at : at + len(rows)]
+        at += len(rows)
+
+
+def version_text(label: int, version: Array) -> str:
+    """A version as the Dewey number that it is: 3.0.2."""
+    digits: list[str] = []
+    while label >= 0:
+        digits.append(str(int(version[label, 1])))
+        label = int(version[label, 3])
+    return ".".join(reversed(digits))
