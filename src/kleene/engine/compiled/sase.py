@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
-from kleene.engine.compiled.code import Code, NotExpressibleError, Scalar, Truth, as_truth
-from kleene.engine.compiled.columns import Layout, MissingFrom
+from kleene.engine.compiled.code import Code, NotExpressibleError, Truth
+from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
+from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfMatch, OfRun, OneEvent, Rows
 from kleene.engine.events import TYPE_OF_EVENT, window_size
 from kleene.ir import expr as ir
-from kleene.ir.expr import Position
 from kleene.ir.options import Strategy, WindowUnit
-from kleene.schema import BOOLEAN, FLOAT, STRING, DecimalType
+from kleene.schema import BOOLEAN, FLOAT, STRING
 
 MOST_BITS = 62
 FIRST_REGISTER, NULL_COLUMN = 6, 3
@@ -138,8 +138,8 @@ class _Generator:
     ) -> None:
         own = component.name if component is not None else name
         assert own is not None
-        positions = _LATER if key[0] == "take_ok" else _AT_FIRST
-        reader = _OneEvent(own, positions)
+        positions = LATER if key[0] == "take_ok" else AT_FIRST
+        reader = OneEvent(own, positions)
         parts: list[Truth] = []
         type_test = self._type_test(types)
         if type_test is not None:
@@ -253,7 +253,7 @@ class _Generator:
         """Returns 0 unless the conjunct holds, for each choice of the events it speaks of one at a time."""
         is_complete = name == "complete_ok"
         walked = _walked(conjunct, component, is_complete)
-        reader = _OfRun(self.query, self.registers, None if is_complete else component.name, name == "begin_ok")
+        reader = OfRun(self.query, self.registers, None if is_complete else component.name, name == "begin_ok")
         if not walked:
             self._return_unless(code, conjunct, reader)
             return
@@ -262,7 +262,7 @@ class _Generator:
         with self._each_choice(code, walked, reader):
             self._return_unless(code, conjunct, reader)
 
-    def _return_unless(self, code: Code, conjunct: Conjunct, reader: _OfRun | _OfMatch) -> None:
+    def _return_unless(self, code: Code, conjunct: Conjunct, reader: OfRun | OfMatch) -> None:
         truth = code.truth(conjunct.expression, reader)
         if truth.bad is not None:
             with code.block(f"if {truth.bad}:"):
@@ -270,17 +270,17 @@ class _Generator:
         with code.block(f"if not {truth.true}:"):
             code.line("return 0")
 
-    def _collect(self, code: Code, variable: str, reader: _OfRun) -> None:
+    def _collect(self, code: Code, variable: str, reader: OfRun) -> None:
         """The rows of an earlier Kleene variable, from the match buffer."""
         number = self._number(variable)
         count = self.registers.value(self.registers.get(number, "count", None)).code
         rows, length = code.name(), code.name()
         code.line(f"{length} = {count}")
         code.line(f"{rows} = events_of({number}, {length}, ri[run, 1], ri[run, 2], node, edge, version)")
-        reader.walked[variable] = _Rows(rows, "0", length)
+        reader.walked[variable] = Rows(rows, "0", length)
 
     @contextmanager
-    def _each_choice(self, code: Code, walked: list[tuple[str, int]], reader: _OfRun | _OfMatch) -> Iterator[None]:
+    def _each_choice(self, code: Code, walked: list[tuple[str, int]], reader: OfRun | OfMatch) -> Iterator[None]:
         with ExitStack() as stack:
             for variable, first in walked:
                 index = code.name()
@@ -304,7 +304,7 @@ class _Generator:
             if not own:
                 continue
             with code.block(f"if component == {number}:"):
-                reader = _OneEvent(component.name, ())
+                reader = OneEvent(component.name, ())
                 with code.block("if is_first == 1:"):
                     for register in own:
                         write_update(register, self.registers, code, reader, True, arrays)
@@ -376,12 +376,12 @@ class _Generator:
         arguments = "offsets, lengths, p, group_of, groups, negative, begins, times, columns, ki, kf"
         whole = f"def accept(ok, {arguments}):\n" + "\n".join(code.lines)
         code = Code(self.layout)
-        reader = _OfMatch(self.query)
+        reader = OfMatch(self.query)
         begin = "offsets[m]"
         for number, component in enumerate(self.query.components):
             code.line(f"b{number} = {begin}")
             begin = f"b{number} + lengths[m, {number}]"
-            reader.walked[component.name] = _Rows("p", f"b{number}", f"lengths[m, {number}]")
+            reader.walked[component.name] = Rows("p", f"b{number}", f"lengths[m, {number}]")
         code.line(f"first_row, last_row = p[b0], p[{begin} - 1]")
         for place, number in enumerate(judges):
             self._judge(code, place, self.query.negations[number], reader)
@@ -390,7 +390,7 @@ class _Generator:
         code.line("return 1")
         return f"def judged(m, {arguments}):\n" + "\n".join(code.lines) + "\n\n" + whole
 
-    def _judge(self, code: Code, place: int, negation: NegativeComponent, reader: _OfMatch) -> None:
+    def _judge(self, code: Code, place: int, negation: NegativeComponent, reader: OfMatch) -> None:
         """Returns 0 if an event in the gap is one that the negation forbids."""
         count = len(self.query.components)
         begins = f"begins[{place}]"
@@ -416,7 +416,7 @@ class _Generator:
         with code.block(f"while {inside}:"):
             code.line(f"row = negative[{at}]")
             code.line("holds = True")
-            reader.walked[negation.name] = _Rows("negative", at, "1")
+            reader.walked[negation.name] = Rows("negative", at, "1")
             for conjunct in open_:
                 with code.block("if holds:"):
                     choices = [item for item in conjunct.indexed if item[0] != negation.name]
@@ -461,275 +461,3 @@ class _Generator:
             f"{ints}, {floats}, {ints}, {floats}, {ints}, {floats}, {ints}, {floats}, "
             f"{ints}, {ints}, {ints}, {ints}, int64[::1], {columns}, {constants})"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Where the rows of a variable stand: `count` of them in `array` from `begin` on."""
-
-    array: str
-    begin: str
-    count: str
-
-    def row(self, index: str) -> str:
-        return f"{self.array}[{self.begin} + {index}]"
-
-
-_AT_FIRST = (Position.EACH, Position.FIRST)
-_LATER = (Position.EACH, Position.CURRENT)
-
-
-@dataclass(slots=True)
-class _OneEvent:
-    """Reads the current event, which is tried for the variable as its first or as a later one."""
-
-    own: str
-    positions: tuple[Position, ...]
-
-    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
-        if isinstance(expression, ir.Attribute):
-            return self.of_event(code.layout.column(expression), expression, code)
-        if isinstance(expression, MissingFrom):
-            return self.of_event(code.layout.column(expression), expression, code)
-        if isinstance(expression, ir.IfPresent):
-            return _if_present(expression, self, code)
-        raise AssertionError(f"{type(expression).__name__} is not of one event")
-
-    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
-        for node in ir.walk(expression):
-            if isinstance(node, ir.Attribute):
-                is_own = node.variable == self.own and node.position in self.positions
-                if node.variable is not None and not is_own:
-                    return None
-            elif isinstance(node, (ir.Events, ir.Length, ir.Aggregate)):
-                return None
-        return expression
-
-    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
-        return code.column(column, "row")
-
-
-def _if_present(expression: ir.IfPresent, reader: _OneEvent | _OfRun | _OfMatch, code: Code) -> Truth:
-    """TRUE where an attribute that the predicate reads is missing from its event's type."""
-    missing: list[Truth] = []
-    for node in ir.walk(expression.predicate):
-        if isinstance(node, ir.Attribute) and node.position not in (Position.ALL, Position.SO_FAR):
-            column = code.layout.column(MissingFrom((node.name,), type=BOOLEAN))
-            found = reader.of_event(column, node, code)
-            missing.append(found if isinstance(found, Truth) else as_truth(found))
-    inner = code.truth(expression.predicate, reader)
-    lacks = code.temp("(" + " or ".join(part.true for part in missing) + ")") if missing else "False"
-    bad = None if inner.bad is None else f"(not {lacks} and {inner.bad})"
-    return Truth(f"({lacks} or {inner.true})", f"(not {lacks} and {inner.false})", bad)
-
-
-@dataclass(slots=True)
-class _OfRun:
-    """Reads the current event, the registers of the run, and the rows of variables that were collected."""
-
-    query: AnalyzedQuery
-    registers: Registers
-    own: str | None  # the variable that the current event is tried for; None when a variable is being left
-    is_first: bool
-    walked: dict[str, _Rows] = field(default_factory=dict)
-    index: dict[str, str] = field(default_factory=dict)
-
-    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
-        match expression:
-            case ir.Attribute():
-                return self.of_event(code.layout.column(expression), expression, code)
-            case ir.Length(variable=variable):
-                return self.registers.value(self.registers.get(self._number(variable), "count", None))
-            case ir.Aggregate():
-                return self._aggregate(expression, code)
-            case ir.IfPresent():
-                return _if_present(expression, self, code)
-        raise AssertionError(f"no rule for {type(expression).__name__}")
-
-    def _aggregate(self, expression: ir.Aggregate, code: Code) -> Scalar | Truth:
-        variable, position = _aggregated(expression)
-        if position is Position.SO_FAR and variable in self.index:
-            return _over_rows(expression, self.walked[variable], self.index[variable], code)
-        owner = self._number(variable)
-        argument = expression.argument
-        found = self.registers.aggregate(owner, expression, argument, code)
-        return as_truth(found) if expression.type == BOOLEAN else found
-
-    def _number(self, variable: str | None) -> int:
-        return next(n for n, component in enumerate(self.query.components) if component.name == variable)
-
-    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
-        return _one_event(expression, self._place)
-
-    def _place(self, node: ir.Attribute) -> object:
-        if node.variable == self.own and node.position in (Position.EACH, Position.CURRENT):
-            return "current"
-        if node.variable == self.own and self.is_first and node.position is Position.FIRST:
-            return "current"
-        if node.variable in self.index and node.position not in (Position.FIRST, Position.LAST):
-            return node.variable, node.position in (Position.PREVIOUS,)
-        owner = self._number(node.variable)
-        is_last = node.position in (Position.PREVIOUS, Position.LAST)
-        return owner, "last" if is_last and self.query.components[owner].is_kleene else "first"
-
-    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
-        assert isinstance(like, ir.Attribute)
-        place = self._place(like)
-        if place == "current":
-            return code.column(column, "row")
-        assert isinstance(place, tuple)
-        if isinstance(place[0], str):
-            index = self.index[place[0]]
-            return code.column(column, self.walked[place[0]].row(f"{index} - 1" if place[1] else index))
-        wanted = code.layout.columns[column].expression
-        register = self.registers.get(place[0], place[1], wanted)
-        value = self.registers.value(register)
-        if not code.layout.has_mask[column]:
-            value = Scalar(value.code)  # the column has no NULLs, so neither has the register
-        return as_truth(value) if register.kind == "b" else value
-
-
-def _one_event(expression: ir.Expr, place: object) -> ir.Expr | None:
-    """An attribute of the expression, if all its attributes are of one event and nothing else depends on events."""
-    found: ir.Attribute | None = None
-    places: set[object] = set()
-    for node in ir.walk(expression):
-        if isinstance(node, ir.Attribute):
-            places.add(place(node))  # type: ignore[operator]
-            found = node
-        elif isinstance(node, (ir.Events, ir.Length, ir.Aggregate, ir.IfPresent)):
-            return None
-    return found if len(places) == 1 else None
-
-
-def _aggregated(aggregate: ir.Aggregate) -> tuple[str, Position]:
-    for node in ir.walk(aggregate.argument):
-        if isinstance(node, (ir.Attribute, ir.Events)):
-            assert node.variable is not None
-            return node.variable, node.position
-    raise AssertionError("an aggregate without a reference passed analysis")
-
-
-@dataclass(slots=True)
-class _OfMatch:
-    """Reads the events of a finished match."""
-
-    query: AnalyzedQuery
-    walked: dict[str, _Rows] = field(default_factory=dict)
-    index: dict[str, str] = field(default_factory=dict)
-
-    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
-        match expression:
-            case ir.Attribute():
-                return self.of_event(code.layout.column(expression), expression, code)
-            case ir.Length(variable=variable):
-                return Scalar(self.walked[variable].count)
-            case ir.Aggregate():
-                variable, position = _aggregated(expression)
-                rows = self.walked[variable]
-                count = self.index[variable] if position is Position.SO_FAR else rows.count
-                return _over_rows(expression, rows, count, code)
-            case ir.IfPresent():
-                return _if_present(expression, self, code)
-        raise AssertionError(f"no rule for {type(expression).__name__}")
-
-    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
-        return _one_event(expression, self._row)
-
-    def _row(self, node: ir.Attribute) -> str:
-        assert node.variable is not None
-        rows = self.walked[node.variable]
-        match node.position:
-            case Position.FIRST:
-                return rows.row("0")
-            case Position.LAST:
-                return rows.row(f"{rows.count} - 1")
-            case Position.PREVIOUS:
-                return rows.row(f"{self.index[node.variable]} - 1")
-        return rows.row(self.index.get(node.variable, "0"))
-
-    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
-        assert isinstance(like, ir.Attribute)
-        return code.column(column, self._row(like))
-
-
-@dataclass(slots=True)
-class _AtRow:
-    """Reads the event of one row, for the argument of an aggregate."""
-
-    row: str
-
-    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
-        assert isinstance(expression, ir.Attribute)
-        return self.of_event(code.layout.column(expression), expression, code)
-
-    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
-        return expression
-
-    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
-        return code.column(column, self.row)
-
-
-def _over_rows(expression: ir.Aggregate, rows: _Rows, count: str, code: Code) -> Scalar | Truth:
-    """The aggregate of the first `count` of the rows, computed by going through them."""
-    argument, function = expression.argument, expression.function
-    if isinstance(argument, ir.Events):
-        return Scalar(f"({count})")
-    total, known, index, row = (code.name() for _ in range(4))
-    is_float = argument.type == FLOAT
-    code.line(f"{total} = {'0.0' if is_float else '0'}")
-    code.line(f"{known} = 0")
-    with code.block(f"for {index} in range({count}):"):
-        code.line(f"{row} = {rows.row(index)}")
-        value = code.scalar(argument, _AtRow(row))
-        if value.bad is not None:
-            with code.block(f"if {value.bad}:"):
-                code.line(f"return {code.layout.error(argument)}")
-        item = code.temp(value.code)
-        skipped = value.null
-        if is_float and function in ("min", "max"):
-            skipped = f"({item} != {item})" if skipped is None else f"({skipped} or {item} != {item})"
-        with code.block(f"if not {skipped}:" if skipped is not None else "if True:"):
-            code.line(f"{known} += 1")
-            with code.block(f"if {known} == 1:"):
-                code.line(f"{total} = {item}")
-            with code.block("else:"):
-                _combine(expression, total, item, code)
-    if function == "count":
-        return Scalar(known)
-    null = f"({known} == 0)"
-    if function == "avg":
-        whole = code.as_float(Scalar(total), argument.type)
-        return Scalar(f"divide({whole.code}, float({known}))", null, whole.bad)
-    found = Scalar(total, null)
-    return as_truth(found) if expression.type == BOOLEAN else found
-
-
-def _combine(expression: ir.Aggregate, total: str, item: str, code: Code) -> None:
-    argument = expression.argument
-    match expression.function:
-        case "last":
-            code.line(f"{total} = {item}")
-        case "min" | "max":
-            sign = "<" if expression.function == "min" else ">"
-            sides = (item, total)
-            if argument.type == STRING:
-                code.layout.needs_ranks = True
-                sides = (f"columns[0][{item}]", f"columns[0][{total}]")
-            with code.block(f"if {sides[0]} {sign} {sides[1]}:"):
-                code.line(f"{total} = {item}")
-        case "sum" | "avg" if argument.type == FLOAT:
-            code.line(f"{total} += {item}")
-        case "sum" | "avg":
-            value, too_far = code.pair(f"add({total}, {item})")
-            if expression.function == "sum" and isinstance(argument.type, DecimalType):
-                limit = code.layout.integer(10**18)
-                too_far = f"({too_far} or {value} >= {limit} or {value} <= -{limit})"
-            overflow = ir.Aggregate("sum", argument, type=argument.type)
-            with code.block(f"if {too_far}:"):
-                code.line(f"return {code.layout.error(overflow)}")
-            code.line(f"{total} = {value}")
-        case "count" | "first":
-            code.line("pass")
-        case _:
-            raise NotExpressibleError(f"{expression.function} inside a condition")
