@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any
@@ -58,21 +58,39 @@ def output_schema(query: AnalyzedQuery, columns: pa.Schema, with_times: bool = F
 
 
 def output_table(
-    query: AnalyzedQuery, events: Events, matches: FlatMatches, columns: pa.Schema, with_times: bool = False
+    query: AnalyzedQuery,
+    events: Events,
+    matches: FlatMatches,
+    columns: pa.Schema,
+    with_times: bool = False,
+    computed: Mapping[int, pa.Array] | None = None,
 ) -> pa.Table:
-    """A row for each match, in the order of the matches."""
+    """A row for each match, in the order of the matches; `computed` are columns of RETURN that are there already."""
     schema = output_schema(query, columns, with_times)
     arrays: list[pa.Array] = []
     if query.measures is None:
         arrays += [_taken(events, name, matches.first) for name in query.key]
         arrays += [_component_column(query, events, number, matches) for number in _named(query)]
     else:
-        arrays += [_measure_column(query, events, measure.expression, matches, columns) for measure in query.measures]
+        for number, measure in enumerate(query.measures):
+            known = (computed or {}).get(number)
+            found = known if known is not None else _measure_column(query, events, measure.expression, matches, columns)
+            arrays.append(found)
     if query.measures is None or with_times:
         time = query.order_by[0]
         arrays.append(_taken(events, time, matches.first))
         arrays.append(_taken(events, time, matches.last))
     return pa.table([as_type(array, field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema)
+
+
+def is_taken(expression: ir.Expr) -> bool:
+    """Whether the values of a measure are those of events, taken as they are."""
+    match expression:
+        case ir.Attribute() | ir.Aggregate(function="collect"):
+            return True
+        case ir.Aggregate(function="first" | "last", argument=ir.Attribute()):
+            return True
+    return False
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -14,6 +14,7 @@ from kleene.engine.choice import SMALL, TINY, Choice, choose
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.jit import is_cached, is_loaded
+from kleene.engine.compiled.measures import MeasureProgram, computed_measures
 from kleene.engine.compiled.regex_engine import RegexProgram, find_regex, regex_output
 from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
 from kleene.engine.compiled.sase_engine import SaseProgram, find_matches
@@ -60,6 +61,7 @@ class Runner:
         self.choice: Choice = choose(plan)
         self._seen = 0  # events so far: many small tables are worth as much as a large one
         self._program: SaseProgram | None = None
+        self._measures: MeasureProgram | None = None
         self._rows_program: RowProgram | RegexProgram | None = None
         if isinstance(plan.query, AnalyzedRowPattern) and self.choice.engine != "reference":
             is_regex = plan.query.definition.selection is Selection.FIRST_COMPLETED
@@ -68,6 +70,7 @@ class Runner:
         if isinstance(plan.query, AnalyzedQuery) and self.choice.engine != "reference":
             assert self.choice.algorithm is not None
             self._program = SaseProgram(plan.query, self.choice.algorithm, self.choice.engine == "compiled")
+            self._measures = MeasureProgram(plan.query, self.choice.engine == "compiled")
 
     def batches(self, table: pa.Table, with_times: bool = False) -> Iterator[ResultBatch]:
         """The result in pieces of bounded size; of no rows, one empty piece."""
@@ -90,9 +93,11 @@ class Runner:
             return
         assert query.schema is not None
         events, matches = Events(table, query.schema, query.order_by), self.find(table)
+        computed = {} if self._measures is None else computed_measures(self._measures, table, matches)
         for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
             part = matches[start : start + ROWS_PER_BATCH]
-            yield ResultBatch(output_table(query, events, part, table.schema, with_times), part)
+            here = {number: column.slice(start, ROWS_PER_BATCH) for number, column in computed.items()}
+            yield ResultBatch(output_table(query, events, part, table.schema, with_times, here), part)
 
     def compressed(self, table: pa.Table) -> CompressedMatches:
         """The matches of a SASE query as the graph that they share."""

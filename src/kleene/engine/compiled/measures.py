@@ -1,0 +1,142 @@
+"""RETURN as machine code: values of many matches at once.
+
+Values that are those of an event are taken from the input's columns (`engine/output.py`). What is computed, aggregates
+above all, is computed here, in a module of its own, since few matches are not worth compiling it. What has no code is
+left to the interpreter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.value_types import type_of
+from kleene.engine.compiled.arrangement import ROW
+from kleene.engine.compiled.batches import arguments, nullable_names, one_group, types_of
+from kleene.engine.compiled.code import Code, NotExpressibleError
+from kleene.engine.compiled.columns import Array, Dictionary, Layout, kind_of
+from kleene.engine.compiled.programs import Program
+from kleene.engine.compiled.sase import HEADER
+from kleene.engine.compiled.sase_readers import OfMatch, Rows
+from kleene.engine.matches import FlatMatches
+from kleene.engine.output import arrow_values, is_taken
+from kleene.ir import expr as ir
+from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, TimestampType, Type
+
+FEW = 1_000
+"""So many matches the interpreter computes sooner than machine code is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedMeasures:
+    """`computed` are the numbers of the measures that the code computes, in the order of its outputs."""
+
+    source: str
+    signatures: dict[str, str]
+    layout: Layout
+    computed: tuple[int, ...]
+
+
+class MeasureProgram(Program[GeneratedMeasures]):
+    def __init__(self, query: AnalyzedQuery, jit: bool) -> None:
+        super().__init__(lambda nullable: generate_measures(query, nullable), jit)
+        self.query = query
+
+
+def generate_measures(query: AnalyzedQuery, nullable: frozenset[str]) -> GeneratedMeasures:
+    code, computed = Code(Layout(nullable), depth=2), list[int]()
+    reader = OfMatch(query)
+    begin = "offsets[m]"
+    for number, component in enumerate(query.components):
+        code.line(f"b{number} = {begin}")
+        begin = f"b{number} + lengths[m, {number}]"
+        reader.walked[component.name] = Rows("p", f"b{number}", f"lengths[m, {number}]")
+    for number, measure in enumerate(query.measures or ()):
+        if not is_taken(measure.expression) and _write(code, measure.expression, len(computed), reader):
+            computed.append(number)
+    body = "\n".join(["    for m in range(len(offsets) - 1):", *code.lines, "    return 0"])
+    head = "def measures(whole, floats, nulls, offsets, lengths, p, columns, ki, kf):\n"
+    signature = (
+        "int64(int64[:,::1], float64[:,::1], uint8[:,::1], int64[::1], int64[:,::1], int32[::1], "
+        f"{code.layout.signature()}, int64[::1], float64[::1])"
+    )
+    return GeneratedMeasures(HEADER + "\n\n" + head + body, {"measures": signature}, code.layout, tuple(computed))
+
+
+def _write(code: Code, expression: ir.Expr, output: int, reader: OfMatch) -> bool:
+    """Code that writes the value; False if there is none."""
+    mark, columns = len(code.lines), len(code.layout.columns)
+    try:
+        if any(isinstance(node, ir.IfPresent) for node in ir.walk(expression)):
+            return False
+        value = code.scalar(expression, reader)
+        if value.bad is not None:
+            with code.block(f"if {value.bad}:"):
+                code.line(f"return {code.layout.error(expression)}")
+    except NotExpressibleError:
+        del code.lines[mark:]
+        del code.layout.columns[columns:], code.layout.has_mask[columns:]
+        return False
+    target = "floats" if expression.type == FLOAT else "whole"
+    with code.block(f"if {value.null or 'False'}:"):
+        code.line(f"nulls[m, {output}] = 1")
+    with code.block("else:"):
+        code.line(f"{target}[m, {output}] = {value.code}")
+    return True
+
+
+def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMatches) -> dict[int, pa.Array]:
+    """The columns that machine code computes, by the number of their measure; positions are those in the table."""
+    query = program.query
+    assert query.schema is not None
+    if not query.measures or not len(matches) or (program.jit and len(matches) <= FEW):
+        return {}
+    generated = program.generated(nullable_names(table))
+    if not generated.computed:
+        return {}
+    dictionary = Dictionary()
+    rows = one_group(table.num_rows)
+    given = arguments(generated.layout, table, query.schema, types_of(query.schema), rows, dictionary)
+    shape = (len(matches), len(generated.computed))
+    whole, floats, nulls = np.zeros(shape, np.int64), np.zeros(shape, np.float64), np.zeros(shape, np.uint8)
+    with np.errstate(all="ignore"):
+        status = program.kernel(nullable_names(table)).functions["measures"](
+            whole,
+            floats,
+            nulls,
+            np.ascontiguousarray(matches.offsets),
+            np.ascontiguousarray(matches.lengths),
+            np.ascontiguousarray(matches.positions, ROW),
+            given.columns,
+            given.integers,
+            given.floats,
+        )
+    if status != 0:
+        return {}  # the interpreter knows what to say of it
+    found: dict[int, pa.Array] = {}
+    for output, number in enumerate(generated.computed):
+        type_ = type_of(query.measures[number].expression)
+        values = floats[:, output] if type_ == FLOAT else whole[:, output]
+        found[number] = _arrow(values, nulls[:, output].astype(np.bool_), type_, dictionary)
+    return found
+
+
+def _arrow(values: Array, nulls: Array, type_: Type, dictionary: Dictionary) -> pa.Array:
+    if type_ in (INTEGER, FLOAT):
+        return pa.array(values, mask=nulls)
+    if type_ == STRING:
+        return pa.array(dictionary.strings, pa.string()).take(pa.array(values, mask=nulls))
+    if type_ == BOOLEAN:
+        return pa.array(values != 0, mask=nulls)
+    if type_ == DATE:
+        return pa.array(values.astype(np.int32), mask=nulls).cast(pa.date32())
+    if type_ == DURATION:
+        return pa.array(values, mask=nulls).cast(pa.duration("us"))
+    if isinstance(type_, TimestampType):
+        return pa.array(values, mask=nulls).cast(pa.timestamp("us", type_.zone))
+    plain = [None if is_null else value for value, is_null in zip(values.tolist(), nulls.tolist(), strict=True)]
+    assert kind_of(type_) == "i"
+    return arrow_values(plain, type_, pa.decimal128(38, getattr(type_, "scale", 0)))
