@@ -307,7 +307,7 @@ def _query(parts: Mapping[str, Any], parse: Callable[[str], QueryDefinition]) ->
 
 
 def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
-    whole = np.zeros((max(len(nodes), 1), 6), np.int64)
+    whole = np.zeros((max(len(nodes), 1), 8), np.int64)
     whole[: len(nodes), :4] = nodes
     done = np.zeros((len(roots), 4), np.int64)
     done[:, 0] = roots
@@ -336,6 +336,7 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
             stack,
             trail,
             bounds,
+            empty,  # no node says that there is one way only
             offsets,
             lengths,
             p,

@@ -54,7 +54,7 @@ class Buffer:
     integers: int
     floats: int
     counts: Array = field(default_factory=lambda: np.zeros(12, np.int64))
-    node: Array = field(default_factory=lambda: np.zeros((ROOM, 6), np.int64))
+    node: Array = field(default_factory=lambda: np.zeros((ROOM, 8), np.int64))
     edge: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
     version: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
     done: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))

@@ -15,7 +15,7 @@ _ROWS = "int32[::1]"  # the rows of matches are many, and narrow ones are writte
 _WINDOW = f"int64, int64, float64, {_INTS}, {_FLOATS}, {_INTS}"
 _SIGNATURES = {
     "expand_merged": f"int64({_INTS}, {_TABLE}, int64, {_TABLE}, {_WINDOW}, "
-    f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
+    f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
     "expand_versions": f"int64({_INTS}, {_TABLE}, int64, {_TABLE}, {_TABLE}, {_TABLE}, "
     f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
     "mark_merged": f"int64({_TABLE}, int64, {_INTS}, {_WINDOW})",

@@ -475,14 +475,17 @@ class SaseProgress:
             room = min(at_once, 4 * done + 1024)
             offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
             origin, p = np.empty(room, np.int64), self._free_rows(2 * len(stack))
+            written = np.full(int(buffer.counts[3]) + 1, -1, np.int64)
             while True:
-                outputs = (stack, trail, bounds, offsets, lengths, p, origin)
+                way, outputs = (stack, trail, bounds), (offsets, lengths, p, origin)
                 if self.program.algorithm == "merge":
                     window = self.window_arguments(feed)
-                    status = loops["expand_merged"](st, completions, done, buffer.node, *window, *outputs)
+                    status = loops["expand_merged"](
+                        st, completions, done, buffer.node, *window, *way, written, *outputs
+                    )
                 else:
                     graph = (buffer.node, buffer.edge, buffer.version)
-                    status = loops["expand_versions"](st, completions, done, *graph, *outputs)
+                    status = loops["expand_versions"](st, completions, done, *graph, *way, *outputs)
                 if status != 1:
                     break
                 stack, trail = grown(stack, 2 * len(stack)), grown(trail, 2 * len(trail))

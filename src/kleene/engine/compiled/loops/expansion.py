@@ -5,6 +5,8 @@ The buffer of the merging algorithm is a graph of nodes, each an event selected 
     node[n, 0] row   node[n, 1] component   node[n, 2] the list of nodes before it, -1 for a first event
     node[n, 3] the next node of the list that n begins   node[n, 4] the youngest first event of a match through n
     node[n, 5] the youngest first event of a match through any node of the list
+    node[n, 6] how many events lead to n and with it, if there is one way only, else 0
+    node[n, 7] in that case, the last node of the component before n's
 
 In the buffer of the basic algorithm node[n, 2] is the first of n's edges, each with the version that it belongs to:
 
@@ -37,6 +39,40 @@ def write_match(trail, bounds, depth, lengths, match, p, rows):
     return 0
 
 
+def write_only_way(root, node, stack, written, lengths, match, p, rows):
+    """Writes the one match that ends at the root, and gives back its length; -1 if the stack is too short.
+
+    Matches that end close to each other begin alike. written[n] is where in `p` the way to n was written last, -1 if it
+    was not: so far the rows are copied.
+    """
+    top = 0
+    n = root
+    while n >= 0 and written[n] < 0:
+        if top >= len(stack):
+            return -1
+        stack[top] = n
+        top += 1
+        n = node[n, 2]
+    length = 0
+    if n >= 0:
+        length = node[n, 6]
+        begin = written[n]
+        for at in range(length):
+            p[rows + at] = p[begin + at]
+    while top > 0:
+        top -= 1
+        n = stack[top]
+        p[rows + length] = node[n, 0]
+        written[n] = rows
+        length += 1
+    n = root
+    for component in range(lengths.shape[1] - 1, -1, -1):
+        before = node[n, 7]
+        lengths[match, component] = node[n, 6] - (node[before, 6] if before >= 0 else 0)
+        n = before
+    return length
+
+
 def expand_merged(
     st,
     done,
@@ -51,6 +87,7 @@ def expand_merged(
     stack,
     trail,
     bounds,
+    written,
     offsets,
     lengths,
     p,
@@ -66,6 +103,20 @@ def expand_merged(
     status = 0
     while at < count:
         row = done[at, 2]
+        if depth == 0 and node[done[at, 0], 6] > 0:
+            length = node[done[at, 0], 6]
+            if matches + 1 >= len(offsets) or rows + length > len(p):
+                status = 2
+                break
+            if write_only_way(done[at, 0], node, stack, written, lengths, matches, p, rows) < 0:
+                status = 1
+                break
+            rows += length
+            origin[matches] = at
+            matches += 1
+            offsets[matches] = rows
+            at += 1
+            continue
         if depth == 0:
             stack[0] = done[at, 0]
             trail[0] = row
@@ -241,6 +292,8 @@ def pack_merged(node, count, now):
             other = node[n, link]
             node[kept, link] = now[other] if other >= 0 else -1
         node[kept, 0], node[kept, 1], node[kept, 4], node[kept, 5] = node[n, 0], node[n, 1], node[n, 4], node[n, 5]
+        node[kept, 6] = node[n, 6]
+        node[kept, 7] = now[node[n, 7]] if node[n, 7] >= 0 else -1
         kept += 1
     return kept
 

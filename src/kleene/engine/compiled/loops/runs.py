@@ -243,6 +243,14 @@ def advance(
                         node[nodes, 3] = -1
                         node[nodes, 4] = start
                         node[nodes, 5] = start
+                        node[nodes, 6] = 0
+                        node[nodes, 7] = -1
+                        before = ri[r, 1]
+                        if before < 0:
+                            node[nodes, 6] = 1
+                        elif node[before, 3] < 0 and node[before, 6] > 0:
+                            node[nodes, 6] = node[before, 6] + 1
+                            node[nodes, 7] = node[before, 7] if node[before, 1] == target else before
                         ni[new, 1] = nodes
                         nodes += 1
                     else:
