@@ -17,7 +17,7 @@ from kleene.analysis.value_types import FUNCTIONS
 from kleene.engine import compressed
 from kleene.engine import progress as engine_progress
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
-from kleene.engine.rows import check_follows, sorted_rows, with_computed_keys
+from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, run
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_text
@@ -118,10 +118,12 @@ class Query:
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, False)
             read: Callable[[Any], tuple[pa.Table, Plan]] = partial(prepare_rows, self.definition, options=options)
+            sort_columns: tuple[str, ...] = ()
         else:
             order = make_order_key(() if order_by is None else order_by, tie_break)
             read = partial(prepare, self.definition, order=order, type_column=type_column, options=options)
-        return Progress(read, like, snapshot)
+            sort_columns = order.columns
+        return Progress(read, like, snapshot, sort_columns)
 
     def explain(
         self,
@@ -159,26 +161,24 @@ class Progress:
     Pieces are fed in order: within a piece events are sorted, and no event of a piece comes before one of an earlier.
     """
 
-    def __init__(self, read: Callable[[Any], tuple[pa.Table, Plan]], like: Any, snapshot: bytes | None) -> None:
+    def __init__(
+        self,
+        read: Callable[[Any], tuple[pa.Table, Plan]],
+        like: Any,
+        snapshot: bytes | None,
+        sort_columns: Sequence[str] = (),
+    ) -> None:
         self._read = read
-        self._last: pa.Table | None = None
         table, plan = read(like)
         make = engine_progress.Progress
-        columns = table.schema
-        self._progress = make(plan, columns) if snapshot is None else make.restore(plan, columns, snapshot)
+        if snapshot is None:
+            self._progress = make(plan, table.schema, sort_columns)
+        else:
+            self._progress = make.restore(plan, table.schema, snapshot, sort_columns)
 
     def feed(self, events: Any) -> pa.Table:
         """The matches that can be given out now."""
-        table, plan = self._read(events)
-        if table.num_rows:
-            self._check_order(table, plan)
-        return self._progress.feed(table)
-
-    def _check_order(self, table: pa.Table, plan: Plan) -> None:
-        """Every event of the piece comes after those of the pieces before."""
-        if self._last is not None:
-            check_follows(self._last, table.slice(0, 1), plan.query)
-        self._last = table.slice(table.num_rows - 1)
+        return self._progress.feed(self._read(events)[0])
 
     def finish(self) -> pa.Table:
         """The matches that waited for the end; after that nothing can be fed."""

@@ -18,6 +18,9 @@ TINY, SMALL = 1_000, 10_000
 """Up to so many events the interpreter is done before machine code is read from disk, or made."""
 
 
+MOST_CODE = 300_000
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """`engine` is compiled, generated or reference; `algorithm` is that of SASE+ runs, None for other queries."""
@@ -65,6 +68,16 @@ def source_of(plan: Plan, choice: Choice) -> str:
     return generate_rows(query, frozenset()).source
 
 
+def check_source(source: str) -> None:
+    """Code that Python itself refuses, or that would take minutes to compile, is not made."""
+    if len(source) > MOST_CODE:
+        raise NotExpressibleError(f"conditions that make {len(source):,} characters of code")
+    try:
+        compile(source, "<kleene>", "exec")
+    except (SyntaxError, MemoryError):
+        raise NotExpressibleError("expressions that nest so deeply") from None
+
+
 def _choose_algorithm(plan: Plan) -> tuple[str | None, str]:
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):
@@ -93,11 +106,13 @@ def _problem(plan: Plan, algorithm: str | None) -> str | None:
     try:
         if isinstance(query, AnalyzedQuery):
             assert algorithm is not None
-            generate(query, frozenset(query.schema), algorithm)
+            check_source(generate(query, frozenset(query.schema), algorithm).source)
         elif query.definition.selection is Selection.FIRST_COMPLETED:
-            generate_regex(query, frozenset(query.schema))
+            check_source(generate_regex(query, frozenset(query.schema)).source)
         else:
-            generate_rows(query, frozenset(query.schema))
-    except NotExpressibleError as reason:
-        return str(reason)
+            check_source(generate_rows(query, frozenset(query.schema)).source)
+    except (NotExpressibleError, UnsupportedError) as reason:
+        return reason.message if isinstance(reason, UnsupportedError) else str(reason)
+    except RecursionError:
+        return "expressions that nest so deeply"
     return None

@@ -7,6 +7,7 @@ matches that are open; it can be saved as bytes at any time, and restored.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +20,9 @@ from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
 from kleene.engine.events import Events
 from kleene.engine.output import output_table
 from kleene.engine.row_output import row_output_table
-from kleene.engine.rows import rows_of_matches
+from kleene.engine.rows import check_follows, rows_of_matches
 from kleene.engine.snapshot import pack, unpack
-from kleene.errors import SnapshotError, UnsupportedError
+from kleene.errors import SchemaError, SnapshotError, UnsupportedError, listed, printable
 from kleene.ir.options import Selection
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
@@ -31,19 +32,41 @@ from kleene.plan.plan import Plan
 class Progress:
     """Feed it tables of events, each in order and later than the one before; it gives back tables of matches."""
 
-    def __init__(self, plan: Plan, columns: pa.Schema) -> None:
-        self._plan, self._columns = plan, columns
+    def __init__(self, plan: Plan, columns: pa.Schema, sort_columns: Sequence[str] = ()) -> None:
+        self._plan, self._columns, self._sort_columns = plan, columns, tuple(sort_columns)
         self._engine = _start(plan)
         self._is_finished = False
+        self._last: pa.Table | None = None  # the event that came last
 
     def feed(self, table: pa.Table, is_last: bool = False) -> pa.Table:
         """The matches that can be given out now, in output order. After the last piece there is nothing to feed."""
         if self._is_finished:
-            raise UnsupportedError("the stream has ended: its last piece was fed", hint="Open a new one.")
-        table = table.select(self._columns.names).cast(self._columns)
+            raise UnsupportedError(
+                "the stream has ended: its last piece was fed, or a piece was an error",
+                hint="Open a new one, or go on from a snapshot.",
+            )
+        table = self._checked(table)
+        self._is_finished = True  # a piece that fails half-way leaves nothing that could go on
         result = self._fed(table, is_last)
         self._is_finished = is_last
         return result
+
+    def _checked(self, table: pa.Table) -> pa.Table:
+        """The piece with the columns that were promised, none of its events before those of earlier pieces."""
+        for name in self._columns.names:
+            if name not in table.column_names:
+                raise SchemaError(
+                    f"the piece has no column '{printable(name)}'", hint=f"Columns: {listed(self._columns.names)}."
+                )
+        try:
+            table = table.select(self._columns.names).cast(self._columns)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+            raise SchemaError(f"the piece has columns of other types: {printable(str(error), 200)}") from None
+        if table.num_rows:
+            if self._last is not None:
+                check_follows(self._last, table.slice(0, 1), self._plan.query, self._sort_columns)
+            self._last = table.slice(table.num_rows - 1).combine_chunks()
+        return table
 
     def finish(self) -> pa.Table:
         """The matches that waited for the end of the input."""
@@ -53,18 +76,20 @@ class Progress:
         """All that is needed to go on from here, in this process or in another."""
         if self._is_finished:
             raise UnsupportedError("the stream has ended: there is nothing to go on with")
-        return pack({**self._engine.saved(), "fingerprint": self._fingerprint()})
+        last = {} if self._last is None else {"last_event": self._last}
+        return pack({**self._engine.saved(), **last, "fingerprint": self._fingerprint()})
 
     @classmethod
-    def restore(cls, plan: Plan, columns: pa.Schema, snapshot: bytes) -> Progress:
+    def restore(cls, plan: Plan, columns: pa.Schema, snapshot: bytes, sort_columns: Sequence[str] = ()) -> Progress:
         """The progress that was saved; an error if it is damaged, or of another query."""
-        progress = cls(plan, columns)
+        progress = cls(plan, columns, sort_columns)
         parts = unpack(snapshot)
         if parts.pop("fingerprint", None) != progress._fingerprint():
             raise SnapshotError(
                 "the snapshot is of another query, of other columns, or of other options",
                 hint="Restore it with what it was made with.",
             )
+        progress._last = parts.pop("last_event", None)
         try:
             progress._engine.load(parts)
         except (KeyError, IndexError, ValueError, TypeError) as error:
@@ -90,7 +115,15 @@ class Progress:
         is_sase = isinstance(query, AnalyzedQuery)
         text = query_text(query.definition) if is_sase else row_query_text(query.definition)
         order: Any = query.order_by
-        said = [text, str(order), plan.format.value, self._algorithm, str(self._columns), str(query.schema)]
+        said = [
+            text,
+            str(order),
+            str(self._sort_columns),
+            plan.format.value,
+            self._algorithm,
+            str(self._columns),
+            str(query.schema),
+        ]
         return hashlib.sha256("\x00".join(said).encode()).hexdigest()
 
     @property

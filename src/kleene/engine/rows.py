@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -62,15 +62,17 @@ def _first(table: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:
     return pa.concat_tables([table.filter(wanted), table.filter(pc.invert(wanted))])
 
 
-def check_follows(last: pa.Table, first: pa.Table, query: AnalyzedQuery | AnalyzedRowPattern) -> None:
-    """An error if the first event of a piece comes before the last one of the piece before."""
-    names = query.order_by if isinstance(query, AnalyzedQuery) else [column.name for column in query.order_by]
+def check_follows(
+    last: pa.Table, first: pa.Table, query: AnalyzedQuery | AnalyzedRowPattern, sort_columns: Sequence[str]
+) -> None:
+    """An error if the first event of a piece comes before the last one of the piece before.
+
+    `sort_columns` are those that a SASE query's events are sorted by, the tie-break included.
+    """
+    names = list(sort_columns) if isinstance(query, AnalyzedQuery) else [column.name for column in query.order_by]
     both = pa.concat_tables([last.select(names), first.select(names)])
     both = both.append_column("__piece", pa.array([0, 1]))
-    if isinstance(query, AnalyzedQuery):
-        in_order = sorted_table(both, tuple(query.order_by))
-    else:
-        in_order = sorted_rows(query, both)
+    in_order = sorted_table(both, tuple(names)) if isinstance(query, AnalyzedQuery) else sorted_rows(query, both)
     if in_order.column("__piece")[0].as_py() == 1:
         found, before = (table.column(names[0])[0].as_py() for table in (first, last))
         raise ExecutionError(

@@ -104,8 +104,11 @@ class Runner:
         query, program = self.plan.query, self._program
         assert isinstance(query, AnalyzedQuery)
         if program is None or program.algorithm == "backtrack":
-            reason = self.choice.reason if program is None else "backtracking shares nothing"
-            raise UnsupportedError(f"compressed mode needs the shared match buffer, and here it is {reason}")
+            engine = self.choice.reason if program is None else "the backtrack algorithm, which shares nothing"
+            raise UnsupportedError(
+                f"compressed mode needs the shared match buffer, and the query is run by {engine}",
+                hint="Leave out mode, or choose another engine or algorithm.",
+            )
         if program.jit and not self._is_worth_compiling(program, table):
             program = SaseProgram(query, program.algorithm, jit=False)
         return CompressedMatches(query, program, table, self.plan.run_limit)

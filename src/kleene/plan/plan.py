@@ -15,6 +15,7 @@ ENGINES = ("auto", "compiled", "generated", "reference")
 ALGORITHMS = ("auto", "basic", "merge", "backtrack")
 MODES = ("verbose", "compressed")
 DEFAULT_RUN_LIMIT = 1_000_000
+MOST_RUNS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +118,4 @@ def _checked_limit(run_limit: int) -> int:
         limit = 0
     if limit < 1 or isinstance(run_limit, bool):
         raise UnsupportedError(f"run_limit is a whole number from 1 up, and {shown(run_limit)} was given")
-    return limit
+    return min(limit, MOST_RUNS)

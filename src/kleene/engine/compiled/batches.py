@@ -15,10 +15,12 @@ from kleene.engine.compiled.columns import (
     Layout,
     MissingFrom,
     attribute_array,
+    check_readable,
     computed_array,
 )
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.events import TYPE_OF_EVENT
+from kleene.engine.inputs import attribute_type
 from kleene.engine.sorting import sortable
 from kleene.ir import expr as ir
 from kleene.schema import STRING, Schema, Type
@@ -80,6 +82,7 @@ def partition_codes(table: pa.Table, names: Sequence[str], null_is_a_key: bool) 
     """For each row the number of its partition, and how many there are; -1 where a NULL or NaN leaves it in none."""
     codes, count = np.zeros(table.num_rows, np.int64), 1
     for name in names:
+        check_readable(table.column(name), attribute_type(table.column(name).type), name)
         column = sortable(table.column(name), name).combine_chunks()
         encoded = column.dictionary_encode(null_encoding="encode" if null_is_a_key else "mask")
         if isinstance(encoded, pa.ChunkedArray):

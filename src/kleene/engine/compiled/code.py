@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout, kind_of
 from kleene.engine.evaluate import evaluate
-from kleene.errors import ExecutionError
+from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.text import expression_text
 from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, DecimalType, TimestampType
@@ -310,10 +310,14 @@ class Code:
         for condition, result in reversed(list(zip(conditions, results, strict=True))):
             test = self.temp(condition.true)
             code = self.temp(f"({result.code} if {test} else {code})")
-            null = _chosen(test, result.null, null)
-            bad = _either(condition.bad, _chosen(test, result.bad, bad))
+            null = self._named(_chosen(test, result.null, null))
+            bad = self._named(_either(condition.bad, _chosen(test, result.bad, bad)))
         found = Scalar(code, null, bad)
         return as_truth(found) if expression.type == BOOLEAN else found
+
+    def _named(self, code: str | None) -> str | None:
+        """Code that is long has a name, so that it does not nest ever deeper."""
+        return code if code is None or len(code) < 200 else self.temp(code)
 
     def _within_decimal(self, value: Scalar) -> Scalar:
         limit = self.layout.integer(10**18)
@@ -464,7 +468,7 @@ class Code:
             return value
         null = _either(value.null, f"({code} - {code} != 0.0)")
         found = self.checked(f"whole_below({code if down else f'-{code}'})", [Scalar(code, null, value.bad)], call)
-        return found if down else Scalar(f"(-{found.code})", found.null, found.bad)
+        return found if down else self.checked(f"subtract(0, {found.code})", [found], call)
 
     def _first_known(self, arguments: list[Scalar], call: ir.Function) -> Scalar:
         found = arguments[-1]
@@ -506,8 +510,20 @@ class Code:
 
 
 def _shown(expression: ir.Expr) -> str:
-    text = expression_text(expression)
-    return text if len(text) < 60 else text[:57] + "..."
+    return printable(expression_text(expression), 60)
+
+
+def may_fail(expression: ir.Expr) -> bool:
+    """Whether computing the expression can be an error; it says yes where it is not sure."""
+    for node in ir.walk(expression):
+        match node:
+            case ir.Arithmetic(operator="+" | "-" | "*") | ir.Negate() if node.type != FLOAT:
+                return True
+            case ir.Cast(implicit=False) | ir.Function(name="abs" | "floor" | "ceil" | "round"):
+                return True
+            case ir.Aggregate(function="sum") if node.type != FLOAT:
+                return True
+    return False
 
 
 def _power(cast: ir.Cast) -> int | None:

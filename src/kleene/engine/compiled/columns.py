@@ -14,12 +14,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.evaluate import evaluate
 from kleene.engine.events import MICROSECONDS_PER_DAY, plain_values
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, NULL, STRING, DecimalType, TimestampType, Type
+from kleene.schema import (
+    BOOLEAN,
+    DATE,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    NULL,
+    STRING,
+    DecimalType,
+    OpaqueType,
+    TimestampType,
+    Type,
+)
 
 Array = np.ndarray[Any, Any]
 IS_NULL, IS_BAD = 1, 2
@@ -76,7 +89,8 @@ class Layout:
         own = of_one_event(expression)
         kind = kind_of(own.type)
         for number, column in enumerate(self.columns):
-            if column.expression == own and column.kind == kind:
+            # -0.0 and 0.0 are equal, and not the same.
+            if column.expression == own and column.kind == kind and repr(column.expression) == repr(own):
                 return number
         self.columns.append(Column(own, kind))
         is_plain = isinstance(own, ir.Attribute) and own.name not in self.nullable
@@ -87,9 +101,11 @@ class Layout:
         """The code that reads a whole number; small ones may stand in the code itself."""
         if -1000 <= value <= 1000:
             return str(value)
-        if value not in self.integers:
-            self.integers.append(value)
-        return f"ki[{self.integers.index(value)}]"
+        for number, known in enumerate(self.integers):
+            if known == value and number not in self.strings:
+                return f"ki[{number}]"
+        self.integers.append(value)
+        return f"ki[{len(self.integers) - 1}]"
 
     def float_(self, value: float) -> str:
         for number, known in enumerate(self.floats):
@@ -103,7 +119,7 @@ class Layout:
             if known == value:
                 return f"ki[{number}]"
         # A place of its own: the code is known only when the dictionary is.
-        self.integers.append(-(2**62) - len(self.integers))
+        self.integers.append(0)
         self.strings[len(self.integers) - 1] = value
         return f"ki[{len(self.integers) - 1}]"
 
@@ -149,6 +165,11 @@ class Dictionary:
         found: Array = own[indices]
         return found
 
+    def kept(self, codes: Array) -> tuple[Dictionary, Array]:
+        """A dictionary of these codes' strings alone, and the new codes."""
+        own, new = np.unique(codes, return_inverse=True)
+        return Dictionary([self.strings[code] for code in own.tolist()]), new
+
     def ranks(self) -> Array:
         """For each code, its place in the order of code points."""
         order = sorted(range(len(self.strings)), key=self.strings.__getitem__)
@@ -178,6 +199,8 @@ def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Diction
     if type_ == STRING:
         column = column.cast(pa.string())
         return dictionary.codes(column), _null_mask(column)
+    if isinstance(type_, OpaqueType):
+        return np.zeros(len(column), np.int64), _null_mask(column)  # only whether it is NULL can be asked
     if type_ == NULL:
         return np.zeros(len(column), np.int64), np.full(len(column), IS_NULL, np.uint8)
     if isinstance(type_, DecimalType):
@@ -189,6 +212,12 @@ def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Diction
         plain_values(column, type_, name)  # says what is wrong with it
         raise AssertionError(name)
     return numbers, _null_mask(column)
+
+
+def check_readable(column: pa.ChunkedArray, type_: Type, name: str) -> None:
+    """An error where times are finer than the microseconds that are computed with."""
+    if isinstance(type_, TimestampType) or type_ == DURATION:
+        attribute_array(pa.table({name: column}), name, type_, Dictionary())
 
 
 def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
@@ -279,4 +308,8 @@ def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
 def times_array(table: pa.Table, name: str, type_: Type) -> Array:
     """The time of each event, in microseconds where it is a date; NULLs are 0 and must not be looked at."""
     values, _ = attribute_array(table, name, type_, Dictionary())
-    return values * MICROSECONDS_PER_DAY if type_ == DATE else values
+    if type_ != DATE:
+        return values
+    if len(values) and int(np.abs(values).max()) > 2**62 // MICROSECONDS_PER_DAY:
+        raise GaveUpError(ir.Attribute(None, name))
+    return values * MICROSECONDS_PER_DAY

@@ -24,7 +24,7 @@ from kleene.engine.compiled.sase_readers import OfMatch, Rows
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_values, is_taken
 from kleene.ir import expr as ir
-from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, TimestampType, Type
+from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, NULL, STRING, TimestampType, Type
 
 FEW = 1_000
 """So many matches the interpreter computes sooner than machine code is made."""
@@ -125,6 +125,8 @@ def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMat
 
 
 def _arrow(values: Array, nulls: Array, type_: Type, dictionary: Dictionary) -> pa.Array:
+    if type_ == NULL:
+        return pa.nulls(len(values))
     if type_ in (INTEGER, FLOAT):
         return pa.array(values, mask=nulls)
     if type_ == STRING:

@@ -64,8 +64,15 @@ def _tuples(table: pa.Table | None, rows: int) -> list[tuple[Any, ...]]:
     """The keys; NaN is made equal to itself."""
     if table is None or not table.num_columns:
         return [()] * min(rows, 1)
-    columns = [[_same(value) for value in column.to_pylist()] for column in table.columns]
+    columns = [[_same(value) for value in _plain(column).to_pylist()] for column in table.columns]
     return list(zip(*columns, strict=True))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as numbers: a clock on the wall shows some of them twice."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type) or pa.types.is_date64(column.type):
+        return column.cast(pa.int64())
+    return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
 
 
 def _same(value: Any) -> Any:

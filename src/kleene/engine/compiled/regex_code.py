@@ -8,7 +8,7 @@ import numpy as np
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.row_pattern import RowEdge, compile_row_automaton
-from kleene.engine.compiled.code import Code, NotExpressibleError, Scalar, Truth, as_truth
+from kleene.engine.compiled.code import Code, NotExpressibleError, Scalar, Truth, as_truth, may_fail
 from kleene.engine.compiled.columns import Array, Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Register, Registers, write_update
@@ -87,7 +87,8 @@ class _Generator:
                 condition = conditions.get(name)
                 for part in conjuncts(condition) if condition is not None else ():
                     mark = len(code.lines)
-                    truth = code.truth(part, reader) if reader.one_event(part) is not None else None
+                    is_open = any(map(may_fail, left[name])) or reader.one_event(part) is None
+                    truth = None if is_open else code.truth(part, reader)
                     if truth is None or truth.bad is not None:
                         del code.lines[mark:]
                         left[name].append(part)

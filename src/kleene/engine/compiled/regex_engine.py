@@ -16,7 +16,7 @@ from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.regex_code import FIRST_REGISTER, NULL_COLUMN, GeneratedRegex, generate_regex
-from kleene.engine.compiled.registers import Register, Registers
+from kleene.engine.compiled.registers import Register, Registers, forget_strings
 from kleene.engine.evaluate import average_of, evaluate, in_range
 from kleene.engine.events import PlainValue, plain_values
 from kleene.engine.regex_reference import too_many_partial_matches
@@ -321,6 +321,8 @@ class RegexProgress:
             new[:total][~from_kept] = stored[source[~from_kept]]
             setattr(fresh, f"stored_{kind}", new)
         self.partial = fresh
+        registers = found.kernel.generated.registers
+        self.dictionary = forget_strings(self.dictionary, registers, fresh.stored_i, total)
         self._keep_events(found, total)
         used = self.counts > 0
         used[self.kept_numbers] = True

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kleene.engine.compiled.code import Code, NotExpressibleError, Reader, Scalar
-from kleene.engine.compiled.columns import kind_of, of_one_event
+from kleene.engine.compiled.columns import Array, Dictionary, kind_of, of_one_event
 from kleene.ir import expr as ir
 from kleene.schema import STRING, DecimalType
 
@@ -88,6 +90,18 @@ class Registers:
             case "sum" | "min" | "max":
                 return self.value(self.get(owner, node.function, argument), run)
         raise NotExpressibleError(f"{node.function} inside a condition")
+
+
+def forget_strings(dictionary: Dictionary, registers: Registers, runs: Array, count: int) -> Dictionary:
+    """A dictionary with only the strings that runs still hold; their registers are brought in line with it."""
+    places = [registers.place(register)[1] for register in registers.all if register.kind == "s"]
+    if not places or not count:
+        return Dictionary()
+    codes = np.ascontiguousarray(runs[:count, places])
+    # A register that is NULL, or that its component has not set yet, holds 0.
+    kept, new = dictionary.kept(np.append(codes.reshape(-1), 0) if dictionary.strings else codes.reshape(-1))
+    runs[:count, places] = new[: codes.size].reshape(codes.shape)
+    return kept
 
 
 def write_update(

@@ -10,7 +10,7 @@ import numpy as np
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.row_pattern import RowAutomaton, RowEdge, compile_row_automaton
-from kleene.engine.compiled.code import Code, NotExpressibleError, Scalar, Truth, as_truth
+from kleene.engine.compiled.code import Code, NotExpressibleError, Scalar, Truth, as_truth, may_fail
 from kleene.engine.compiled.columns import Array, Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Register, Registers, write_update
@@ -23,6 +23,7 @@ from kleene.schema import BOOLEAN, FLOAT
 MOST_VARIABLES = 62
 FIRST_REGISTER, NULL_COLUMN = 1, 0
 ANY_ROW = 62
+MOST_ROWS = 2**31
 ACCEPT, ACCEPT_AT_END = -1, -2
 _SKIPS = {Skip.PAST_LAST_ROW: 0, Skip.TO_NEXT_ROW: 1, Skip.TO_FIRST: 2, Skip.TO_LAST: 3}
 
@@ -41,7 +42,7 @@ class Tables:
     variable_of: Array
     variables: tuple[str, ...]
     is_excluded: tuple[bool, ...]
-    has_loop: bool
+    has_choices: bool  # some state has several to go to
     is_ambiguous: bool  # two ways may be one classification
 
 
@@ -60,6 +61,8 @@ class GeneratedRows:
 
 def make_tables(automaton: RowAutomaton) -> Tables:
     variables = tuple(dict.fromkeys(state.variable for state in automaton.states))
+    if len(variables) > MOST_VARIABLES:
+        raise NotExpressibleError(f"a pattern of {len(variables)} variables")
     targets: list[int] = []
     begins = [0]
     sources: list[tuple[tuple[RowEdge, ...], bool]] = [(edges, False) for edges in automaton.following]
@@ -82,23 +85,18 @@ def make_tables(automaton: RowAutomaton) -> Tables:
         np.array(of_states, np.int64),
         variables,
         tuple(state.is_excluded for state in automaton.states),
-        # States are numbered as they stand in the pattern, so that only a loop leads back.
-        any(target <= source for source, edges in enumerate(automaton.following) for target in _targets(edges)),
+        any(sum(target >= 0 for target in targets[a:b]) > 1 for a, b in pairwise(begins)),
         _is_ambiguous(targets, begins, of_states),
     )
 
 
 def _is_ambiguous(targets: list[int], begins: list[int], of_states: list[int]) -> bool:
-    """Whether from some state the same variable leads to two states."""
+    """Whether from some state the same variable leads to two states, or the end can be reached twice."""
     for begin, end in pairwise(begins):
-        variables = [of_states[target] for target in targets[begin:end] if target >= 0]
+        variables = [of_states[target] if target >= 0 else -1 for target in targets[begin:end]]
         if len(set(variables)) < len(variables):
             return True
     return False
-
-
-def _targets(edges: tuple[RowEdge, ...]) -> list[int]:
-    return [edge.target for edge in edges if edge.target is not None]
 
 
 def _next_bits(targets: list[int], of_states: list[int]) -> int:
@@ -141,8 +139,7 @@ class _Generator:
     places: list[Register] = field(default_factory=list)
 
     def module(self) -> GeneratedRows:
-        if len(self.tables.variables) > MOST_VARIABLES:
-            raise NotExpressibleError(f"a pattern of {len(self.tables.variables)} variables")
+        self._check_match_numbers()
         classify, left = self._classify()
         fits_run = self._fits_run(left)
         looks = any(left.values())
@@ -172,6 +169,13 @@ class _Generator:
             ahead,
         )
 
+    def _check_match_numbers(self) -> None:
+        is_all = self.query.definition.selection is Selection.ALL_MATCHES
+        if is_all and self.tables.is_ambiguous:
+            for _, condition in self.query.conditions:
+                if any(isinstance(node, ir.MatchNumber) for node in ir.walk(condition)):
+                    raise NotExpressibleError("MATCH_NUMBER() in a condition where ways must be told apart first")
+
     def _constants(self, looks: bool, run_variables: int) -> str:
         definition = self.query.definition
         after = definition.after_match or AfterMatch()
@@ -190,8 +194,8 @@ class _Generator:
         return "\n".join(f"{name} = {value}" for name, value in lines.items())
 
     def _remembers(self, looks: bool) -> bool:
-        """A pattern without loops, and without many states, costs little from each start as it is."""
-        return not looks and (self.tables.has_loop or len(self.tables.variable_of) > 64)
+        """A pattern that is one sequence costs little from each start as it is."""
+        return not looks and self.tables.has_choices
 
     def _window(self) -> str:
         head = "def in_window(start, row, times, ki, kf):\n    return "
@@ -223,7 +227,9 @@ class _Generator:
                     parts: list[str] = []
                     left[name] = []
                     for part in conjuncts(condition) if condition is not None else ():
-                        truth = self._of_row(code, part, name)
+                        # What stands behind a part that can fail is not decided before it.
+                        is_open = any(map(may_fail, left[name]))
+                        truth = None if is_open else self._of_row(code, part, name)
                         if truth is None:
                             left[name].append(part)
                         else:
@@ -357,7 +363,7 @@ class _Generator:
             for node in ir.walk(measure.expression):
                 if isinstance(node, ir.Navigation) and node.shift is not None:
                     shifts.append(node.shift)
-        return max(0, -min(shifts)), max(0, *shifts)
+        return min(max(0, -min(shifts)), MOST_ROWS), min(max(0, *shifts), MOST_ROWS)
 
     def _signatures(self) -> dict[str, str]:
         columns = self.layout.signature()
@@ -431,6 +437,7 @@ class _AtRow:
 
 def shifted(navigation: ir.Navigation, row: str, shift: int, code: Code, missing: str | None = None) -> Scalar | Truth:
     """The value of the navigation's argument `shift` rows from the row, NULL outside of the partition."""
+    shift = max(-MOST_ROWS, min(shift, MOST_ROWS))  # beyond all rows is beyond all rows
     there = code.temp(f"{row} + {shift}") if shift else row
     outside = None
     if shift:

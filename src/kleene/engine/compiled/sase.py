@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
-from kleene.engine.compiled.code import Code, NotExpressibleError, Truth
+from kleene.engine.compiled.code import Code, NotExpressibleError, Truth, may_fail
 from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
@@ -146,13 +146,15 @@ class _Generator:
             parts.append(code.truth(type_test, reader))
         decided: list[Conjunct] = []
         for conjunct in conjuncts:
+            if may_fail(conjunct.expression):
+                break  # it is decided where it is needed, and what stands behind it not before it
             if reader.one_event(conjunct.expression) is None:
                 continue
             mark = len(code.lines)
             truth = code.truth(conjunct.expression, reader)
             if truth.bad is not None:
-                del code.lines[mark:]  # what can fail is decided where it is needed
-                continue
+                del code.lines[mark:]
+                break
             parts.append(truth)
             decided.append(conjunct)
         self.early[key] = [repr(id(conjunct)) for conjunct in decided]
@@ -390,6 +392,19 @@ class _Generator:
         code.line("return 1")
         return f"def judged(m, {arguments}):\n" + "\n".join(code.lines) + "\n\n" + whole
 
+    def _after_opening(self, time: str) -> str:
+        """Whether a time is within the window before the last event; floats are compared as the meaning says."""
+        size = self._window_size()
+        return f"{time} > times[last_row] - {size}" if self._has_float_times else f"times[last_row] - {time} < {size}"
+
+    def _before_closing(self, time: str) -> str:
+        size = self._window_size()
+        return f"{time} < times[first_row] + {size}" if self._has_float_times else f"{time} - times[first_row] < {size}"
+
+    @property
+    def _has_float_times(self) -> bool:
+        return self.query.time_type == FLOAT
+
     def _judge(self, code: Code, place: int, negation: NegativeComponent, reader: OfMatch) -> None:
         """Returns 0 if an event in the gap is one that the negation forbids."""
         count = len(self.query.components)
@@ -398,12 +413,12 @@ class _Generator:
         if negation.gap == 0:
             code.line(f"{at} = np.searchsorted(negative[{begins}:begins[{place + 1}]], first_row) - 1 + {begins}")
             inside = f"{at} >= {begins} and negative[{at}] >= groups[group_of[m], 6] and "
-            inside += f"times[last_row] - times[negative[{at}]] < {self._window_size()}"
+            inside += self._after_opening(f"times[negative[{at}]]")
             step = f"{at} -= 1"
         elif negation.gap == count:
             code.line(f"{at} = np.searchsorted(negative[{begins}:begins[{place + 1}]], last_row + 1) + {begins}")
             inside = f"{at} < begins[{place + 1}] and negative[{at}] < groups[group_of[m], 1] and "
-            inside += f"times[negative[{at}]] - times[first_row] < {self._window_size()}"
+            inside += self._before_closing(f"times[negative[{at}]]")
             step = f"{at} += 1"
         else:
             before, after = negation.gap - 1, negation.gap

@@ -36,6 +36,7 @@ from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
+from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.compiled.sase import FIRST_REGISTER, Generated, generate
 from kleene.engine.matches import FlatMatches, flat_matches, joined
 from kleene.errors import ExecutionError, printable
@@ -606,6 +607,9 @@ class SaseProgress:
         buffer, counts = self.buffer, self.buffer.counts
         self._store_runs(feed)
         self._drop_expired(feed)
+        self.dictionary = forget_strings(
+            self.dictionary, feed.kernel.generated.registers, buffer.stored_i, int(self.run_counts.sum())
+        )
         counts[0] = counts[2] = counts[8] = counts[11] = 0
         self._collect_garbage_of_stored(feed)
         needed = np.zeros(len(feed.grouped), np.bool_)

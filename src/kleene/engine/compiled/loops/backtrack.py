@@ -95,7 +95,7 @@ def backtrack(
                 r = runs - 1
                 row, state, first = resume[r], ri[r, 0], ri[r, 4]
                 begin, count = ri[r, 1], ri[r, 2]
-                if row >= end or not in_window(first, row, times, positions, ki, kf):
+                if row >= end or (state >= 0 and not in_window(first, row, times, positions, ki, kf)):
                     runs -= 1
                     continue
                 if runs + 3 > len(ri) or begin + 3 * count + 4 > len(own):

@@ -275,9 +275,10 @@ def live_heads(heads, node, kind, size, float_size, times, float_times, position
     for run in range(len(heads)):
         n = heads[run]
         row = node[n, 0]
-        while not near(node[n, 4], row, kind, size, float_size, times, float_times, positions):
+        while n >= 0 and not near(node[n, 4], row, kind, size, float_size, times, float_times, positions):
             n = node[n, 3]
-        heads[run] = n
+        if n >= 0:
+            heads[run] = n
     return 0
 
 

@@ -125,6 +125,9 @@ def search(
                     used += depth
                     matches += 1
                     if ALL_MATCHES:
+                        if matches - before_matches > most_steps:
+                            status = 3
+                            break
                         if REMEMBERS:
                             stack_open[depth] = 1
                         continue
