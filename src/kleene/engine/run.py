@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -24,11 +25,12 @@ from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import output_schema, output_table
 from kleene.engine.row_columns import one_row_table
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
-from kleene.errors import UnsupportedError
+from kleene.errors import ExecutionError, UnsupportedError
 from kleene.ir.options import Format, RowsPerMatch, Selection
 from kleene.plan.plan import Plan
 
 ROWS_PER_BATCH = 10_000
+Found = TypeVar("Found")
 
 
 def run(plan: Plan, table: pa.Table, with_times: bool = False) -> pa.Table:
@@ -127,26 +129,53 @@ class Runner:
             return None
 
     def _rows(self, query: AnalyzedRowPattern, table: pa.Table) -> list[OutputRow]:
-        program = self._rows_program
-        if program is not None and self._is_worth_compiling(program, table):
-            try:
-                if isinstance(program, RegexProgram):
-                    return regex_output(query, find_regex(program, table, self.plan.run_limit))
-                return rows.rows_of_matches(query, table, find_row_matches(program, table, self.plan.run_limit))
-            except GaveUpError:
-                pass
-        return rows.find_rows(query, table, self.plan.run_limit)
+        program, limit = self._rows_program, self.plan.run_limit
+        if program is None:
+            return rows.find_rows(query, table, limit)
+
+        def compiled() -> list[OutputRow]:
+            if isinstance(program, RegexProgram):
+                return regex_output(query, find_regex(program, table, limit))
+            assert program is not None
+            return rows.rows_of_matches(query, table, find_row_matches(program, table, limit))
+
+        return self._by_either(program, table, compiled, lambda: rows.find_rows(query, table, limit))
 
     def find(self, table: pa.Table) -> FlatMatches:
         """The matches of a SASE query."""
         query, plan = self.plan.query, self.plan
         assert isinstance(query, AnalyzedQuery)
-        if self._program is not None and self._is_worth_compiling(self._program, table):
+        program = self._program
+        if program is None:
+            return _interpreted(query, table, plan.format, plan.run_limit)
+        return self._by_either(
+            program,
+            table,
+            lambda: find_matches(program, table, plan.format, plan.run_limit),
+            lambda: _interpreted(query, table, plan.format, plan.run_limit),
+        )
+
+    def _by_either(
+        self,
+        program: SaseProgram | RowProgram | RegexProgram,
+        table: pa.Table,
+        compiled: Callable[[], Found],
+        interpreted: Callable[[], Found],
+    ) -> Found:
+        """What the compiled engine finds, or, where that is not worth its start, the interpreter."""
+        if self._is_worth_compiling(program, table):
             try:
-                return find_matches(self._program, table, plan.format, plan.run_limit)
+                return compiled()
             except GaveUpError:
-                pass  # the interpreter knows whether this is an error, and says which
-        return _interpreted(query, table, plan.format, plan.run_limit)
+                return interpreted()  # it knows whether this is an error, and says which
+        try:
+            return interpreted()
+        except ExecutionError as error:
+            # It may have met a limit that merged runs, or shared failures, do not come near.
+            try:
+                return compiled()
+            except GaveUpError:
+                raise error from None
 
     def _is_worth_compiling(self, program: SaseProgram | RowProgram | RegexProgram, table: pa.Table) -> bool:
         """Whether machine code is at hand, or will be sooner than the interpreter is done."""

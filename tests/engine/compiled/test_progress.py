@@ -89,6 +89,13 @@ def test_merged_runs_that_complete_too_many_matches_are_an_error_too() -> None:
     assert query.match(table, order_by="t", engine="generated", mode="compressed", run_limit=100).count() == 2**50 - 1
 
 
+def test_a_limit_that_only_the_interpreter_meets_is_no_error() -> None:
+    few = pa.table({"type": ["A"] * 40, "t": range(40)})
+    assert kleene.sase("PATTERN SEQ(A+ a[], B b)").match(few, order_by="t", run_limit=1_000).num_rows == 0
+    clause = "ORDER BY t MEASURES count(*) AS n PATTERN ((A | A A)* B) DEFINE A AS t >= 0, B AS t < 0"
+    assert kleene.match_recognize(clause).match(few.drop_columns(["type"]), run_limit=1_000).num_rows == 0
+
+
 class TestSnapshots:
     @pytest.fixture
     def snapshot(self) -> bytes:
