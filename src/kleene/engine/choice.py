@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.compiled.code import NotExpressibleError
+from kleene.engine.compiled.code import NotExpressibleError, check_source
 from kleene.engine.compiled.regex_code import generate_regex
 from kleene.engine.compiled.row_code import generate_rows
 from kleene.engine.compiled.sase import generate, what_it_walks
@@ -16,9 +16,6 @@ from kleene.plan.plan import Plan
 
 TINY, SMALL = 1_000, 10_000
 """Up to so many events the interpreter is done before machine code is read from disk, or made."""
-
-
-MOST_CODE = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +63,6 @@ def source_of(plan: Plan, choice: Choice) -> str:
     if query.definition.selection is Selection.FIRST_COMPLETED:
         return generate_regex(query, frozenset()).source
     return generate_rows(query, frozenset()).source
-
-
-def check_source(source: str) -> None:
-    """Code that Python itself refuses, or that would take minutes to compile, is not made."""
-    if len(source) > MOST_CODE:
-        raise NotExpressibleError(f"conditions that make {len(source):,} characters of code")
-    try:
-        compile(source, "<kleene>", "exec")
-    except (SyntaxError, MemoryError):
-        raise NotExpressibleError("expressions that nest so deeply") from None
 
 
 def _choose_algorithm(plan: Plan) -> tuple[str | None, str]:

@@ -74,9 +74,8 @@ def check_follows(
     both = both.append_column("__piece", pa.array([0, 1]))
     in_order = sorted_table(both, tuple(names)) if isinstance(query, AnalyzedQuery) else sorted_rows(query, both)
     if in_order.column("__piece")[0].as_py() == 1:
-        found, before = (table.column(names[0])[0].as_py() for table in (first, last))
         raise ExecutionError(
-            f"an event comes before those of an earlier piece: '{printable(names[0])}' is {found!r} after {before!r}",
+            f"an event comes before those of an earlier piece, by the column '{printable(names[0])}'",
             hint="Feed events in their order; sort them first, or hold them back until all earlier ones are there.",
         )
 

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import struct
+import zipfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,6 +62,13 @@ def unpack(snapshot: bytes) -> dict[str, Any]:
     payload = data[_HEAD.size :]
     if hashlib.sha256(payload).digest() != checksum:
         raise SnapshotError("the snapshot is damaged: its checksum is wrong", hint="Use an earlier one, or start anew.")
+    try:
+        return _parts(payload)
+    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, pa.ArrowInvalid) as error:
+        raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
+
+
+def _parts(payload: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
         for name in arrays.files:

@@ -20,6 +20,8 @@ from kleene.ir import expr as ir
 from kleene.ir.text import expression_text
 from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, DecimalType, TimestampType
 
+MOST_CODE = 60_000
+"""Characters of source; several times what most queries need. More takes minutes to compile."""
 MOST_CHOICES = 16
 """Longer lists of IN are looked up beforehand where that can be done."""
 _DEPENDENT = (ir.Attribute, ir.Events, ir.Length, ir.Aggregate, ir.Navigation, ir.Classifier, ir.MatchNumber)
@@ -511,6 +513,16 @@ class Code:
 
 def _shown(expression: ir.Expr) -> str:
     return printable(expression_text(expression), 60)
+
+
+def check_source(source: str) -> None:
+    """Code that Python itself refuses, or that would take minutes to compile, is not made."""
+    if len(source) > MOST_CODE:
+        raise NotExpressibleError(f"conditions that make {len(source):,} characters of code")
+    try:
+        compile(source, "<kleene>", "exec")
+    except (SyntaxError, MemoryError):
+        raise NotExpressibleError("expressions that nest so deeply") from None
 
 
 def may_fail(expression: ir.Expr) -> bool:

@@ -16,7 +16,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.arrangement import ROW
 from kleene.engine.compiled.batches import arguments, nullable_names, one_group, types_of
-from kleene.engine.compiled.code import Code, NotExpressibleError
+from kleene.engine.compiled.code import Code, NotExpressibleError, check_source
 from kleene.engine.compiled.columns import Array, Dictionary, Layout, kind_of
 from kleene.engine.compiled.programs import Program
 from kleene.engine.compiled.sase import HEADER
@@ -63,7 +63,12 @@ def generate_measures(query: AnalyzedQuery, nullable: frozenset[str]) -> Generat
         "int64(int64[:,::1], float64[:,::1], uint8[:,::1], int64[::1], int64[:,::1], int32[::1], "
         f"{code.layout.signature()}, int64[::1], float64[::1])"
     )
-    return GeneratedMeasures(HEADER + "\n\n" + head + body, {"measures": signature}, code.layout, tuple(computed))
+    source = HEADER + "\n\n" + head + body
+    try:
+        check_source(source)
+    except NotExpressibleError:
+        return GeneratedMeasures("", {}, code.layout, ())
+    return GeneratedMeasures(source, {"measures": signature}, code.layout, tuple(computed))
 
 
 def _write(code: Code, expression: ir.Expr, output: int, reader: OfMatch) -> bool:

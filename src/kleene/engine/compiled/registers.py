@@ -13,7 +13,7 @@ import numpy as np
 from kleene.engine.compiled.code import Code, NotExpressibleError, Reader, Scalar
 from kleene.engine.compiled.columns import Array, Dictionary, kind_of, of_one_event
 from kleene.ir import expr as ir
-from kleene.schema import STRING, DecimalType
+from kleene.schema import STRING, DecimalType, OpaqueType
 
 MOST_REGISTERS = 60
 
@@ -26,6 +26,7 @@ class Register:
     function: str  # first, last, count, known (how many are not NULL), sum, total (for avg), min, max, first/last_known
     argument: ir.Expr | None
     kind: str
+    text: str = ""  # of the argument: -0.0 and 0.0 are equal, and not the same
 
 
 @dataclass(slots=True)
@@ -39,8 +40,10 @@ class Registers:
 
     def get(self, owner: int, function: str, argument: ir.Expr | None) -> Register:
         argument = None if argument is None else of_one_event(argument)
+        if argument is not None and isinstance(argument.type, OpaqueType):
+            raise NotExpressibleError(f"values of type {argument.type.name}, which only travel")
         kind = "i" if argument is None or function == "known" else kind_of(argument.type)
-        register = Register(owner, function, argument, kind)
+        register = Register(owner, function, argument, kind, "" if argument is None else repr(argument))
         if register not in self.all:
             self.all.append(register)
         self.read.add(register)

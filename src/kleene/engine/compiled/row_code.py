@@ -491,7 +491,8 @@ class _OfMatchSoFar:
         return self.generator.registers.get(self.generator.owner(variable), function, None)
 
     def _navigate(self, navigation: ir.Navigation, code: Code) -> Scalar | Truth:
-        variable, offset, shift = navigation.variable, navigation.offset, navigation.shift or 0
+        variable, shift = navigation.variable, navigation.shift or 0
+        offset = min(navigation.offset, MOST_ROWS)
         if variable is None:
             # The rows of a match follow each other, so that their places are known.
             place = f"row - {offset}" if navigation.from_last else f"start + {offset}"
