@@ -236,7 +236,7 @@ def expand(structure: bytes) -> pa.Table:
     ...     events, order_by="t", mode="compressed"
     ... ).to_table()
     >>> [expand(row["structure"]).to_pylist() for row in rows.to_pylist()]
-    [[{'a': [1]}, {'a': [1, 2]}, {'a': [2]}]]
+    [[{'a': [1, 2]}, {'a': [1]}, {'a': [2]}]]
     """
     return compressed.expand(structure, sase_language.parse)
 
