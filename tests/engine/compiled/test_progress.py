@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from agreement import outcome, same_result, sase_examples
 from kleene.engine.compiled import buffer, sase_engine
 
 PAIR = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10 RETURN a.n AS a, b.n AS b"
@@ -94,6 +95,16 @@ def test_a_limit_that_only_the_interpreter_meets_is_no_error() -> None:
     assert kleene.sase("PATTERN SEQ(A+ a[], B b)").match(few, order_by="t", run_limit=1_000).num_rows == 0
     clause = "ORDER BY t MEASURES count(*) AS n PATTERN ((A | A A)* B) DEFINE A AS t >= 0, B AS t < 0"
     assert kleene.match_recognize(clause).match(few.drop_columns(["type"]), run_limit=1_000).num_rows == 0
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "basic"])
+def test_a_large_table_goes_through_in_pieces(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
+    monkeypatch.setattr(sase_engine, "PIECE", 2)
+    for (text, options), table in sase_examples(60, seed=91):
+        query = kleene.sase(text)
+        expected = outcome(lambda query=query, table=table, options=options: query.match(table, **options))
+        ways = {"engine": "generated", "algorithm": algorithm, **options}
+        assert same_result(expected, outcome(lambda query=query, table=table, ways=ways: query.match(table, **ways)))
 
 
 class TestSnapshots:

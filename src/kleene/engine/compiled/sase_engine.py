@@ -31,13 +31,14 @@ from kleene.engine.compiled.batches import (
     types_of,
 )
 from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Window
-from kleene.engine.compiled.columns import Array, Dictionary, times_array
+from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.compiled.sase import FIRST_REGISTER, Generated, generate
+from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.matches import FlatMatches, flat_matches, joined
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
@@ -97,6 +98,7 @@ class SaseProgress:
         self.nullable: frozenset[str] = frozenset()
         self.buffer: Buffer | None = None
         self.kept_table: pa.Table | None = None
+        self.kept_at = EMPTY  # where its events stood in the table of the piece
         self.kept_numbers, self.kept_positions = EMPTY, EMPTY
         self.partitions = Partitions(program.query.partition_by)
         self.next_positions, self.run_begins, self.run_counts = EMPTY, EMPTY, EMPTY
@@ -107,10 +109,13 @@ class SaseProgress:
 
     # --- feeding -------------------------------------------------------------------------------------------------
 
-    def feed(self, table: pa.Table, is_last: bool = False) -> tuple[pa.Table, FlatMatches]:
-        """The matches that these events complete, in output order, and the table they refer to."""
-        feed = self._prepare(table, is_last)
-        if self.format is Format.ALL and not self._waits_for_the_end:
+    def feed(self, table: pa.Table, is_last: bool = False, codes: Array | None = None) -> tuple[pa.Table, FlatMatches]:
+        """The matches that these events complete, in output order, and the table they refer to.
+
+        `codes` are the numbers of their partitions, if these are known for the whole input.
+        """
+        feed = self._prepare(table, is_last, codes)
+        if self.format is Format.ALL and not self.waits_for_the_end:
             parts = [self.judged(feed, *piece)[0] for piece in self._pieces(feed)]
             result = arranged(parts, feed.grouped.order, len(self.program.query.components), self.program.jit)
         else:
@@ -121,7 +126,8 @@ class SaseProgress:
         whole = feed.table
         if not is_last:
             self._retain(feed)
-            self._forget_partitions()
+            if codes is None:
+                self._forget_partitions()
         return whole, result
 
     def completions(self, table: pa.Table) -> tuple[Feed, Array]:
@@ -132,10 +138,11 @@ class SaseProgress:
         found = [self.buffer.done[:count].copy() for count in self._visits(feed)]
         return feed, np.concatenate([np.zeros((0, 4), np.int64), *found])
 
-    def _prepare(self, table: pa.Table, is_last: bool) -> Feed:
+    def _prepare(self, table: pa.Table, is_last: bool, codes: Array | None = None) -> Feed:
         query = self.program.query
         assert query.schema is not None
-        codes = self._partition_numbers(table, whole=is_last and self.kept_table is None)
+        if codes is None:
+            codes = self._partition_numbers(table, whole=is_last and self.kept_table is None)
         fresh_from = 0
         if self.kept_table is not None:
             fresh_from = self.kept_table.num_rows
@@ -360,10 +367,12 @@ class SaseProgress:
         buffer, counts = self.buffer, self.buffer.counts
         stored = np.ones(len(buffer.stored_i), np.bool_)
         stored[int(self.run_counts.sum()) :] = False
-        for done in range(counts[0] + (1 if counts[11] else 0)):
-            if done < len(feed.groups):
-                begin, many = feed.groups[done, 2], feed.groups[done, 3]
-                stored[begin : begin + many] = False
+        # Those of the groups that are done, or loaded, are copies by now.
+        done = feed.groups[: counts[0] + (1 if counts[11] else 0)]
+        change = np.zeros(len(stored) + 1, np.int64)
+        np.add.at(change, done[:, 2], 1)
+        np.add.at(change, done[:, 2] + done[:, 3], -1)
+        stored &= np.cumsum(change)[:-1] == 0
         return [
             (buffer.ri, np.arange(counts[2])),
             (buffer.kept_i, np.arange(counts[8])),
@@ -391,12 +400,30 @@ class SaseProgress:
             groups.append(group_of)
         found = joined(parts, count)
         group_of = np.concatenate([np.empty(0, np.int64), *groups])
-        if self._waits_for_the_end:
+        if self.waits_for_the_end:
             found, group_of = self._wait_for_the_end(feed, found, group_of)
         return self.judged(feed, found, group_of)
 
+    def start_with(self, partitions: int, nullable: frozenset[str]) -> None:
+        """What is known of the whole input before its first piece."""
+        self._more_partitions(partitions)
+        self.nullable = nullable
+
+    def columns_read(self) -> list[str]:
+        """The columns that the kernels, and the order and partitions of events, need."""
+        query = self.program.query
+        layout = self.program.generated(self.nullable).layout
+        read = {
+            node.name
+            for column in layout.columns
+            for node in ir.walk(column.expression)
+            if isinstance(node, ir.Attribute)
+        }
+        missing = any(isinstance(column.expression, MissingFrom) for column in layout.columns)
+        return sorted({*read, query.order_by[0], *query.partition_by, *([TYPE_OF_EVENT] if missing else [])})
+
     @property
-    def _waits_for_the_end(self) -> bool:
+    def waits_for_the_end(self) -> bool:
         query = self.program.query
         return any(negation.gap == len(query.components) for negation in query.negations)
 
@@ -625,7 +652,7 @@ class SaseProgress:
         positions = feed.grouped.order[rows]
         in_table = np.argsort(positions, kind="stable")
         rows, positions = rows[in_table], positions[in_table]
-        self.kept_table = feed.table.take(pa.array(positions)).combine_chunks()
+        self.kept_table, self.kept_at = feed.table.take(pa.array(positions)).combine_chunks(), positions
         sizes = feed.groups[:, 1] - feed.groups[:, 6]
         self.kept_numbers = np.repeat(feed.grouped.numbers, sizes)[rows]
         self.kept_positions = feed.positions[rows]
@@ -711,8 +738,33 @@ class SaseProgress:
         return needed
 
 
+PIECE = 1 << 18
+"""A table of more than twice as many events goes through in pieces, which stay in the machine's cache."""
+
+
 def find_matches(program: SaseProgram, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:
     """All matches in a whole table, in output order."""
     if not table.num_rows:
         return flat_matches([], len(program.query.components))
-    return SaseProgress(program, run_limit, format_).feed(table, is_last=True)[1]
+    progress = SaseProgress(program, run_limit, format_)
+    if table.num_rows <= 2 * PIECE or program.algorithm == "backtrack":
+        return progress.feed(table, is_last=True)[1]
+    return _found_in_pieces(progress, table)
+
+
+def _found_in_pieces(progress: SaseProgress, table: pa.Table) -> FlatMatches:
+    query = progress.program.query
+    codes, count = partition_codes(table, query.partition_by, null_is_a_key=False)
+    progress.start_with(count, nullable_names(table))
+    narrow = table.select(progress.columns_read())
+    parts: list[FlatMatches] = []
+    origin = EMPTY  # for each row of a piece, with what is kept before it, its place in the whole
+    for begin in range(0, table.num_rows, PIECE):
+        end = min(begin + PIECE, table.num_rows)
+        _, found = progress.feed(narrow.slice(begin, PIECE), end == table.num_rows, codes[begin:end])
+        origin = np.concatenate([origin, np.arange(begin, end)])
+        parts.append(FlatMatches(found.offsets, found.lengths, origin[found.positions].astype(ROW)))
+        if end < table.num_rows:
+            origin = origin[progress.kept_at]
+    whole = joined(parts, len(query.components))
+    return ordered(whole, progress.program.jit) if progress.waits_for_the_end else whole
