@@ -100,7 +100,7 @@ def test_run_limit_names_the_partition(spark) -> None:
     table = spark.createDataFrame([("A", t, "heavy") for t in range(50)], "type STRING, t BIGINT, id STRING")
     query = kleene.sase("PATTERN SEQ(A+ a[], B b) WHERE [id]")
     with pytest.raises(Exception, match="more than 100 partial matches") as caught:
-        query.match(table, order_by="t", run_limit=100).collect()
+        query.match(table, order_by="t", run_limit=100, engine="generated", algorithm="basic").collect()
     assert "id = 'heavy'" in kleene_error(caught.value).message
 
 
