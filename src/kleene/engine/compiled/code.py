@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout, kind_of
+from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout
 from kleene.engine.evaluate import evaluate
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
@@ -584,7 +584,3 @@ def as_truth(value: Scalar) -> Truth:
 
 def as_scalar(truth: Truth) -> Scalar:
     return Scalar(f"(1 if {truth.true} else 0)", f"(not ({truth.true} or {truth.false}))", truth.bad)
-
-
-def kind_of_expression(expression: ir.Expr) -> str:
-    return kind_of(expression.type)

@@ -136,7 +136,6 @@ class _Generator:
     tables: Tables
     registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
     owners: list[frozenset[str] | None] = field(default_factory=list)
-    places: list[Register] = field(default_factory=list)
 
     def module(self) -> GeneratedRows:
         self._check_match_numbers()

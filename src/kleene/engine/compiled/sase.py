@@ -45,7 +45,6 @@ class Generated:
     registers: Registers
     judges: tuple[int, ...] = ()  # the negations that `accept` judges
     has_accept: bool = False
-    walks: bool = False
 
 
 def generate(query: AnalyzedQuery, nullable: frozenset[str], algorithm: str) -> Generated:
@@ -105,7 +104,6 @@ class _Generator:
             self.registers,
             judges,
             has_accept,
-            walks,
         )
 
     # --- what depends on one event alone -------------------------------------------------------------------------
