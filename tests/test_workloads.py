@@ -14,9 +14,9 @@ from automaton.row_automaton_runner import ways
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.automaton.row_pattern import compile_row_automaton
 from kleene.datasets import prices, trades, tweets
-from kleene.engine.evaluate import evaluate
 from kleene.engine.inputs import attributes_of
 from kleene.engine.row_reference import RowBindings
+from kleene.ir.evaluate import evaluate
 from kleene.schema import Schema
 from kleene.spark.schema import spark_schema
 from workloads import MATCH_REGEX, RIP, regex_arguments, rip_clause

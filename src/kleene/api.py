@@ -53,6 +53,8 @@ class Query:
         algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
         match_order: bool = False,
+        plan: Mapping[str, str] | None = None,
+        statistics: Mapping[str, Mapping[str, float]] | None = None,
     ) -> Any:
         """The matches among the events: Arrow in, Arrow out; Spark in, Spark out.
 
@@ -78,6 +80,7 @@ class Query:
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
+        options |= {"plan": plan, "statistics": statistics}
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, match_order)
             if is_spark(events):
@@ -86,8 +89,8 @@ class Query:
         order = make_order_key(() if order_by is None else order_by, tie_break)
         if is_spark(events):
             return spark_batch().match(self.definition, events, order, type_column, options, match_order=match_order)
-        table, plan = prepare(self.definition, events, order, type_column, options)
-        return Runner(plan).compressed(table) if mode == "compressed" else run(plan, table)
+        table, chosen = prepare(self.definition, events, order, type_column, options)
+        return Runner(chosen).compressed(table) if mode == "compressed" else run(chosen, table)
 
     def progress(
         self,
@@ -100,6 +103,8 @@ class Query:
         engine: str = "auto",
         algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
+        plan: Mapping[str, str] | None = None,
+        statistics: Mapping[str, Mapping[str, float]] | None = None,
         snapshot: bytes | None = None,
     ) -> Progress:
         """The query on its way through events that come piece by piece, in this process.
@@ -115,6 +120,7 @@ class Query:
         The other arguments are those of `match`.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
+        options |= {"plan": plan, "statistics": statistics}
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, False)
             read: Callable[[Any], tuple[pa.Table, Plan]] = partial(prepare_rows, self.definition, options=options)
@@ -198,7 +204,9 @@ def prepare(
 ) -> tuple[pa.Table, Plan]:
     """The events in their order, and the plan for them."""
     table, schema = read_events(events, order, type_column)
-    return table, make_plan(analyze(definition, schema, order.order_by), **options)
+    plan = make_plan(analyze(definition, schema, order.order_by), **options)
+    warn(() if plan.pipeline is None else plan.pipeline.warnings)
+    return table, plan
 
 
 def match_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> pa.Table:

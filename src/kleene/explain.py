@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.compile import compile_automaton
@@ -13,7 +12,7 @@ from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import equivalence_text, query_text, window_text
-from kleene.plan.plan import Plan
+from kleene.plan.plan import Plan, output_columns
 
 _STRATEGIES = {
     Strategy.STRICT_CONTIGUITY: "selected events are neighbours in the whole input",
@@ -38,8 +37,8 @@ def explain_text(plan: Plan) -> str:
         automaton = automaton_text(compile_automaton(query))
     choice = choose(plan)
     facts |= {"split": str(plan.split), "engine": f"{choice.engine}: {choice.reason}"}
-    if choice.algorithm is not None:
-        facts["algorithm"] = f"{choice.algorithm}: {choice.algorithm_reason}"
+    if plan.pipeline is not None:
+        facts |= dict(note.split(": ", 1) for note in plan.pipeline.notes)
     lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
     lines += [f"{'warning':<10} {warning}" for warning in query.warnings]
     return "\n".join([*lines, "", "automaton", *("  " + line for line in automaton.splitlines())])
@@ -52,7 +51,7 @@ def explain_code(plan: Plan) -> str:
     choice = choose(plan)
     if choice.engine == "reference":
         raise UnsupportedError(f"no code is made for this query: it is run by {choice.reason}")
-    return source_of(plan, choice)
+    return source_of(plan)
 
 
 def explain_dot(query: AnalyzedQuery | AnalyzedRowPattern) -> str:
@@ -66,7 +65,7 @@ def _facts(query: AnalyzedQuery) -> dict[str, str]:
         "strategy": f"{query.strategy.value}: {_STRATEGIES[query.strategy]}",
         "partition": _partition_text(query),
         "window": _window_text(query.window),
-        "output": ", ".join(_output_columns(query)),
+        "output": ", ".join(output_columns(query)),
     }
 
 
@@ -98,10 +97,3 @@ def _window_text(window: Window | None) -> str:
     if window.unit is WindowUnit.EVENTS:
         return f"{window_text(window)}: first and last event of a match are less than {window.size} positions apart"
     return f"{window_text(window)}: the last event of a match comes less than that after the first"
-
-
-def _output_columns(query: AnalyzedQuery) -> list[str]:
-    if query.measures is not None:
-        return [measure.name for measure in query.measures]
-    variables = [f"{c.name}[]" if c.is_kleene else c.name for c in query.components if c.named]
-    return [*query.key, *variables, MATCH_START, MATCH_END]

@@ -22,8 +22,8 @@ from kleene.automaton.model import (
     Predicate,
     TypeIs,
 )
-from kleene.engine.evaluate import EventBindings, evaluate
 from kleene.engine.events import Events
+from kleene.ir.evaluate import EventBindings, evaluate
 from kleene.ir.options import WindowUnit
 
 Run = tuple[str, tuple[tuple[str, tuple[int, ...]], ...]]  # the state, and the events of each variable

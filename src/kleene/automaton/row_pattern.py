@@ -168,7 +168,7 @@ def _edges(ways: list[Way]) -> tuple[RowEdge, ...]:
 
 def row_automaton_text(automaton: RowAutomaton) -> str:
     """A line for each state: what may come next, most preferred first."""
-    labels = _labels(automaton)
+    labels = row_labels(automaton)
     width = max(len("start"), *map(len, labels)) if labels else len("start")
     lines = [f"{'start':<{width}}  → {_targets(automaton.start, labels)}"]
     lines += [f"{labels[n]:<{width}}  → {_targets(edges, labels)}" for n, edges in enumerate(automaton.following)]
@@ -176,7 +176,7 @@ def row_automaton_text(automaton: RowAutomaton) -> str:
     return "\n".join(lines)
 
 
-def _labels(automaton: RowAutomaton) -> list[str]:
+def row_labels(automaton: RowAutomaton) -> list[str]:
     """The variable of each state, numbered where it stands in the pattern more than once."""
     names = [state.variable for state in automaton.states]
     seen: dict[str, int] = {}
@@ -199,7 +199,7 @@ def _target(edge: RowEdge, labels: list[str]) -> str:
 
 def row_automaton_dot(automaton: RowAutomaton) -> str:
     """The automaton for Graphviz; edges are numbered in order of preference."""
-    labels = _labels(automaton)
+    labels = row_labels(automaton)
     lines = ["digraph automaton {", "  rankdir=LR;", "  start [shape=point];", "  F [shape=doublecircle];"]
     for number, label in enumerate(labels):
         escaped = label.replace("\\", "\\\\").replace('"', '\\"')

@@ -13,14 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.errors import ExecutionError, SchemaError, printable
+from kleene.ir.evaluate import MICROSECONDS_PER_DAY, PlainValue
 from kleene.ir.options import Window
 from kleene.schema import DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, Schema, TimestampType, Type, a_type
 
 TYPE_OF_EVENT = "__kleene_type"
 """The column that tells the type of an event when the input came as several inputs by name."""
-
-MICROSECONDS_PER_DAY = 86_400_000_000
-PlainValue = bool | int | float | str | None
 
 
 @dataclass(slots=True)

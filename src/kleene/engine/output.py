@@ -12,10 +12,10 @@ import pyarrow as pa
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery, Component
 from kleene.analysis.value_types import type_of
-from kleene.engine.evaluate import EventBindings, evaluate
 from kleene.engine.events import Events
 from kleene.engine.matches import Array, FlatMatches, Match
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import EventBindings, evaluate
 from kleene.ir.expr import Position
 from kleene.schema import (
     BOOLEAN,

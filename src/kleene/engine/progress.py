@@ -16,11 +16,13 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.choice import choose
 from kleene.engine.compiled.regex_engine import RegexProgram, RegexProgress, regex_output
 from kleene.engine.compiled.row_engine import RowProgram, RowProgress
-from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
+from kleene.engine.compiled.sase_engine import SaseProgress
+from kleene.engine.compiled.sequence_engine import SequenceProgram, SequenceProgress
 from kleene.engine.events import Events
 from kleene.engine.output import output_table
 from kleene.engine.row_output import row_output_table
 from kleene.engine.rows import check_follows, rows_of_matches
+from kleene.engine.run import program_of
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import SchemaError, SnapshotError, UnsupportedError, listed, printable
 from kleene.ir.options import Selection
@@ -98,7 +100,7 @@ class Progress:
 
     def _fed(self, table: pa.Table, is_last: bool) -> pa.Table:
         query, engine = self._plan.query, self._engine
-        if isinstance(engine, SaseProgress):
+        if isinstance(engine, (SaseProgress, SequenceProgress)):
             assert isinstance(query, AnalyzedQuery)
             assert query.schema is not None
             whole, matches = engine.feed(table, is_last)
@@ -120,18 +122,18 @@ class Progress:
             str(order),
             str(self._sort_columns),
             plan.format.value,
-            self._algorithm,
+            self._operators,
             str(self._columns),
             str(query.schema),
         ]
         return hashlib.sha256("\x00".join(said).encode()).hexdigest()
 
     @property
-    def _algorithm(self) -> str:
-        return self._engine.program.algorithm if isinstance(self._engine, SaseProgress) else ""
+    def _operators(self) -> str:
+        return "" if self._plan.pipeline is None else str(self._plan.pipeline)
 
 
-def _start(plan: Plan) -> SaseProgress | RowProgress | RegexProgress:
+def _start(plan: Plan) -> SaseProgress | SequenceProgress | RowProgress | RegexProgress:
     choice = choose(plan)
     if choice.engine == "reference":
         raise UnsupportedError(
@@ -141,12 +143,14 @@ def _start(plan: Plan) -> SaseProgress | RowProgress | RegexProgress:
     jit = choice.engine == "compiled"
     query = plan.query
     if isinstance(query, AnalyzedQuery):
-        assert choice.algorithm is not None
-        if choice.algorithm == "backtrack":
+        program = program_of(plan, jit)
+        if isinstance(program, SequenceProgram):
+            return SequenceProgress(program, plan.run_limit, plan.format)
+        if program.algorithm == "backtrack":
             raise UnsupportedError(
                 "the backtrack algorithm needs the whole input", hint="Use algorithm='basic' or 'merge'."
             )
-        return SaseProgress(SaseProgram(query, choice.algorithm, jit), plan.run_limit, plan.format)
+        return SaseProgress(program, plan.run_limit, plan.format)
     if query.definition.selection is Selection.FIRST_COMPLETED:
         return RegexProgress(RegexProgram(query, jit), plan.run_limit)
     return RowProgress(RowProgram(query, jit), plan.run_limit)

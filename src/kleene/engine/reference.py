@@ -14,10 +14,10 @@ from itertools import product
 from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
-from kleene.engine.evaluate import EventBindings, evaluate
-from kleene.engine.events import Events, PlainValue, window_size
+from kleene.engine.events import Events, window_size
 from kleene.engine.matches import Match, without_overlaps
 from kleene.errors import ExecutionError, printable
+from kleene.ir.evaluate import EventBindings, PlainValue, evaluate
 from kleene.ir.expr import Expr
 from kleene.ir.options import Format, Strategy, WindowUnit
 

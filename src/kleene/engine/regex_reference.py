@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.evaluate import average_of, evaluate, in_range, sum_of
-from kleene.engine.events import PlainValue
 from kleene.engine.row_output import OutputRow
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range, sum_of
 from kleene.ir.pattern import Alternation, Pattern, Repeat, Variable
 from kleene.ir.pattern import Sequence as PatternSequence
 

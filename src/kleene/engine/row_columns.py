@@ -17,12 +17,12 @@ from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.row_engine import FoundRows, numbered
-from kleene.engine.evaluate import evaluate
-from kleene.engine.events import PlainValue, plain_values
+from kleene.engine.events import plain_values
 from kleene.engine.output import arrow_field, arrow_values, as_type
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.row_reference import RowBindings
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import Selection
 
 

@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
-from kleene.engine.evaluate import evaluate
-from kleene.engine.events import PlainValue
 from kleene.engine.output import arrow_field, arrow_values
 from kleene.engine.row_reference import RowBindings, RowMatch
+from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import RowsPerMatch, Selection
 
 

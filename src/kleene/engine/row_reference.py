@@ -12,10 +12,10 @@ from itertools import permutations
 from typing import Any
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.evaluate import aggregated, evaluate
-from kleene.engine.events import PlainValue, times_of, window_size
+from kleene.engine.events import times_of, window_size
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import PlainValue, aggregated, evaluate
 from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Variable
 from kleene.ir.pattern import Sequence as PatternSequence

@@ -13,8 +13,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.row_engine import FoundRows, row_matches
-from kleene.engine.evaluate import evaluate
-from kleene.engine.events import PlainValue, check_order_key, plain_values
+from kleene.engine.events import check_order_key, plain_values
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
@@ -23,6 +22,7 @@ from kleene.engine.row_reference import PartitionMatcher, RowBindings, RowMatch,
 from kleene.engine.sorting import sortable, sorted_table
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.schema import Schema, Type
 

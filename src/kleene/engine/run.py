@@ -11,14 +11,16 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine import reference, rows
-from kleene.engine.choice import SMALL, TINY, Choice, choose
+from kleene.engine.choice import SMALL, TINY, Choice, access_of, choose, planned_query
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.jit import is_cached, is_loaded
 from kleene.engine.compiled.measures import MeasureProgram, computed_measures
+from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import RegexProgram, find_regex, regex_output
 from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
 from kleene.engine.compiled.sase_engine import SaseProgram, find_matches
+from kleene.engine.compiled.sequence_engine import SequenceProgram, find_sequences
 from kleene.engine.compressed import CompressedMatches, compressed_schema
 from kleene.engine.events import Events
 from kleene.engine.matches import FlatMatches, flat_matches
@@ -27,6 +29,8 @@ from kleene.engine.row_columns import one_row_table
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
 from kleene.errors import ExecutionError, UnsupportedError
 from kleene.ir.options import Format, RowsPerMatch, Selection
+from kleene.plan.choice import choose_algorithm
+from kleene.plan.operators import RunScan
 from kleene.plan.plan import Plan
 
 ROWS_PER_BATCH = 10_000
@@ -62,16 +66,16 @@ class Runner:
         self.plan = plan
         self.choice: Choice = choose(plan)
         self._seen = 0  # events so far: many small tables are worth as much as a large one
-        self._program: SaseProgram | None = None
+        self.meter = Meter()
+        self._program: SaseProgram | SequenceProgram | None = None
         self._measures: MeasureProgram | None = None
         self._rows_program: RowProgram | RegexProgram | None = None
         if isinstance(plan.query, AnalyzedRowPattern) and self.choice.engine != "reference":
             is_regex = plan.query.definition.selection is Selection.FIRST_COMPLETED
             make = RegexProgram if is_regex else RowProgram
             self._rows_program = make(plan.query, self.choice.engine == "compiled")
-        if isinstance(plan.query, AnalyzedQuery) and self.choice.engine != "reference":
-            assert self.choice.algorithm is not None
-            self._program = SaseProgram(plan.query, self.choice.algorithm, self.choice.engine == "compiled")
+        if isinstance(plan.query, AnalyzedQuery) and self.choice.engine in ("compiled", "generated"):
+            self._program = program_of(plan, self.choice.engine == "compiled")
             self._measures = MeasureProgram(plan.query, self.choice.engine == "compiled")
 
     def batches(self, table: pa.Table, with_times: bool = False) -> Iterator[ResultBatch]:
@@ -105,14 +109,16 @@ class Runner:
         """The matches of a SASE query as the graph that they share."""
         query, program = self.plan.query, self._program
         assert isinstance(query, AnalyzedQuery)
-        if program is None or program.algorithm == "backtrack":
+        if self.choice.engine == "nothing":
+            program, table = program_of(self.plan, jit=False), table.slice(0, 0)
+        if not isinstance(program, SaseProgram) or program.algorithm == "backtrack":
             engine = self.choice.reason if program is None else "the backtrack algorithm, which shares nothing"
             raise UnsupportedError(
                 f"compressed mode needs the shared match buffer, and the query is run by {engine}",
                 hint="Leave out mode, or choose another engine or algorithm.",
             )
         if program.jit and not self._is_worth_compiling(program, table):
-            program = SaseProgram(query, program.algorithm, jit=False)
+            program = SaseProgram(program.query, program.algorithm, jit=False, access=program.access)
         return CompressedMatches(query, program, table, self.plan.run_limit)
 
     def _row_table(self, query: AnalyzedRowPattern, table: pa.Table) -> pa.Table | None:
@@ -146,18 +152,25 @@ class Runner:
         query, plan = self.plan.query, self.plan
         assert isinstance(query, AnalyzedQuery)
         program = self._program
+        if self.choice.engine == "nothing":
+            return flat_matches([], len(query.components))
         if program is None:
             return _interpreted(query, table, plan.format, plan.run_limit)
         return self._by_either(
             program,
             table,
-            lambda: find_matches(program, table, plan.format, plan.run_limit),
+            lambda: self._found(program, table),
             lambda: _interpreted(query, table, plan.format, plan.run_limit),
         )
 
+    def _found(self, program: SaseProgram | SequenceProgram, table: pa.Table) -> FlatMatches:
+        if isinstance(program, SequenceProgram):
+            return find_sequences(program, table, self.plan.format, self.plan.run_limit, self.meter)
+        return find_matches(program, table, self.plan.format, self.plan.run_limit)
+
     def _by_either(
         self,
-        program: SaseProgram | RowProgram | RegexProgram,
+        program: SaseProgram | SequenceProgram | RowProgram | RegexProgram,
         table: pa.Table,
         compiled: Callable[[], Found],
         interpreted: Callable[[], Found],
@@ -177,14 +190,29 @@ class Runner:
             except GaveUpError:
                 raise error from None
 
-    def _is_worth_compiling(self, program: SaseProgram | RowProgram | RegexProgram, table: pa.Table) -> bool:
+    def _is_worth_compiling(
+        self, program: SaseProgram | SequenceProgram | RowProgram | RegexProgram, table: pa.Table
+    ) -> bool:
         """Whether machine code is at hand, or will be sooner than the interpreter is done."""
         self._seen += table.num_rows
-        if self.plan.engine != "auto" or self._seen > SMALL:
+        if self.plan.engine != "auto" or self.plan.hints.given() or self._seen > SMALL:
             return True
         generated = program.generated(nullable_names(table))
         at_hand = is_loaded if self._seen <= TINY else is_cached
         return at_hand(generated.source, generated.signatures)
+
+
+def program_of(plan: Plan, jit: bool) -> SaseProgram | SequenceProgram:
+    """The plan of a SASE query made into kernels."""
+    query, pipeline = plan.query, plan.pipeline
+    assert isinstance(query, AnalyzedQuery)
+    assert pipeline is not None
+    if pipeline.is_empty:
+        return SaseProgram(query, choose_algorithm(query, "auto")[0], jit)  # for streams, which want a program
+    if pipeline.is_sequence:
+        return SequenceProgram(query, pipeline, jit)
+    own = planned_query(query, pipeline)
+    return SaseProgram(own, pipeline.get(RunScan).algorithm, jit, access_of(pipeline))
 
 
 def _interpreted(query: AnalyzedQuery, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.errors import UnsupportedError, did_you_mean, listed, shown
 from kleene.ir.options import Format, Strategy
+from kleene.plan.choice import choose_pipeline
+from kleene.plan.facts import Facts
+from kleene.plan.hints import NO_HINTS, Hints, checked_hints
+from kleene.plan.operators import Pipeline
+from kleene.plan.statistics import UNKNOWN, Statistics, checked_statistics
 
 ENGINES = ("auto", "compiled", "generated", "reference")
 ALGORITHMS = ("auto", "basic", "merge", "backtrack")
@@ -40,6 +47,8 @@ class OneStream:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """`pipeline` is that of a SASE query; row patterns have none."""
+
     query: AnalyzedQuery | AnalyzedRowPattern
     split: ByKey | OneStream
     engine: str
@@ -47,6 +56,8 @@ class Plan:
     run_limit: int = DEFAULT_RUN_LIMIT
     algorithm: str = "auto"
     mode: str = "verbose"
+    pipeline: Pipeline | None = None
+    hints: Hints = NO_HINTS
 
 
 def make_plan(
@@ -56,17 +67,37 @@ def make_plan(
     run_limit: int = DEFAULT_RUN_LIMIT,
     algorithm: str = "auto",
     mode: str = "verbose",
+    plan: Mapping[str, Any] | Hints | None = None,
+    statistics: Mapping[str, Any] | Statistics | None = None,
 ) -> Plan:
     """The plan for a query; which engine can run it shows when its code is made."""
+    checked_choice("algorithm", algorithm, ALGORITHMS)
+    _checked_mode(mode, query, format)
+    hints, known = checked_hints(plan), checked_statistics(statistics)
+    pipeline = None
+    if isinstance(query, AnalyzedQuery):
+        facts = Facts(query, hints, known or UNKNOWN)
+        pipeline = choose_pipeline(facts, algorithm, mode, output_columns(query))
+    elif hints.given():
+        raise UnsupportedError("plan is for SASE queries", hint="Leave it out.")
     return Plan(
         query,
         choose_split(query),
         checked_choice("engine", engine, ENGINES),
         _checked_format(format),
         _checked_limit(run_limit),
-        checked_choice("algorithm", algorithm, ALGORITHMS),
-        _checked_mode(mode, query, format),
+        algorithm,
+        mode,
+        pipeline,
+        hints,
     )
+
+
+def output_columns(query: AnalyzedQuery) -> list[str]:
+    if query.measures is not None:
+        return [measure.name for measure in query.measures]
+    variables = [f"{c.name}[]" if c.is_kleene else c.name for c in query.components if c.named]
+    return [*query.key, *variables, MATCH_START, MATCH_END]
 
 
 def choose_split(query: AnalyzedQuery | AnalyzedRowPattern) -> ByKey | OneStream:

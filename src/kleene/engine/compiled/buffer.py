@@ -32,6 +32,11 @@ class Window:
     size: int
     float_size: float
 
+    @property
+    def in_time(self) -> int | float | None:
+        """How long it is, if it is a time."""
+        return self.float_size if self.kind == 3 else self.size if self.kind == 2 else None
+
     @classmethod
     def of(cls, query: AnalyzedQuery) -> Window:
         window = query.window

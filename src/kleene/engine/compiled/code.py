@@ -14,12 +14,21 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout
-from kleene.engine.evaluate import evaluate
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import evaluate
 from kleene.ir.text import expression_text
 from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, DecimalType, TimestampType
 
+HEADER = """\
+import math
+import numpy as np
+from kleene.engine.compiled.arithmetic import (
+    EXACT_IN_FLOAT, add, divide, exponential, float_remainder, hash_float, logarithm, multiply, multiply_or_stop,
+    remainder, square_root, subtract, truncated, whole_below,
+)
+"""
+"""How every generated module begins."""
 MOST_CODE = 60_000
 """Characters of source; several times what most queries need. More takes minutes to compile."""
 MOST_CHOICES = 16
@@ -523,19 +532,6 @@ def check_source(source: str) -> None:
         compile(source, "<kleene>", "exec")
     except (SyntaxError, MemoryError):
         raise NotExpressibleError("expressions that nest so deeply") from None
-
-
-def may_fail(expression: ir.Expr) -> bool:
-    """Whether computing the expression can be an error; it says yes where it is not sure."""
-    for node in ir.walk(expression):
-        match node:
-            case ir.Arithmetic(operator="+" | "-" | "*") | ir.Negate() if node.type != FLOAT:
-                return True
-            case ir.Cast(implicit=False) | ir.Function(name="abs" | "floor" | "ceil" | "round"):
-                return True
-            case ir.Aggregate(function="sum") if node.type != FLOAT:
-                return True
-    return False
 
 
 def _power(cast: ir.Cast) -> int | None:

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.evaluate import evaluate
-from kleene.engine.events import MICROSECONDS_PER_DAY, plain_values
+from kleene.engine.events import plain_values
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import MICROSECONDS_PER_DAY, evaluate
 from kleene.ir.expr import Position
 from kleene.schema import (
     BOOLEAN,

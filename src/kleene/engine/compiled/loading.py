@@ -46,7 +46,7 @@ def _below_the_line(path: Path) -> str:
 # Read now: a file that changes later belongs to another version of the code that runs it.
 _TEMPLATES = {
     name: _below_the_line(Path(__file__).parent / "loops" / f"{name}.py")
-    for name in ("runs", "backtrack", "walk", "rows", "regex", "expansion")
+    for name in ("runs", "backtrack", "walk", "rows", "regex", "expansion", "negation", "sequences")
 }
 
 

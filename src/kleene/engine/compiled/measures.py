@@ -16,10 +16,9 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.arrangement import ROW
 from kleene.engine.compiled.batches import arguments, nullable_names, one_group, types_of
-from kleene.engine.compiled.code import Code, NotExpressibleError, check_source
+from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, check_source
 from kleene.engine.compiled.columns import Array, Dictionary, Layout, kind_of
 from kleene.engine.compiled.programs import Program
-from kleene.engine.compiled.sase import HEADER
 from kleene.engine.compiled.sase_readers import OfMatch, Rows
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_values, is_taken

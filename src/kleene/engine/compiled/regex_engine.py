@@ -17,11 +17,11 @@ from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.regex_code import FIRST_REGISTER, NULL_COLUMN, GeneratedRegex, generate_regex
 from kleene.engine.compiled.registers import Register, Registers, forget_strings
-from kleene.engine.evaluate import average_of, evaluate, in_range
-from kleene.engine.events import PlainValue, plain_values
+from kleene.engine.events import plain_values
 from kleene.engine.regex_reference import too_many_partial_matches
 from kleene.engine.row_output import OutputRow
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
 
 ROOM = 256
 

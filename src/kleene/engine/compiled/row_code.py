@@ -10,13 +10,13 @@ import numpy as np
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.row_pattern import RowAutomaton, RowEdge, compile_row_automaton
-from kleene.engine.compiled.code import Code, NotExpressibleError, Scalar, Truth, as_truth, may_fail
+from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, Scalar, Truth, as_truth
 from kleene.engine.compiled.columns import Array, Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Register, Registers, write_update
-from kleene.engine.compiled.sase import HEADER
 from kleene.engine.events import window_size
 from kleene.ir import expr as ir
+from kleene.ir.may_fail import may_fail
 from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
 from kleene.schema import BOOLEAN, FLOAT
 

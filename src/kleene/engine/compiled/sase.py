@@ -7,32 +7,19 @@ which judges finished matches by HAVING and by those negations that no single ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
-from kleene.engine.compiled.code import Code, NotExpressibleError, Truth, may_fail
+from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
 from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
+from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfMatch, OfRun, OneEvent, Rows
-from kleene.engine.events import TYPE_OF_EVENT, window_size
-from kleene.ir import expr as ir
-from kleene.ir.options import Strategy, WindowUnit
-from kleene.schema import BOOLEAN, FLOAT, STRING
+from kleene.ir.options import Strategy
+from kleene.plan.choice import walked_by, what_it_walks
 
-MOST_BITS = 62
 FIRST_REGISTER, NULL_COLUMN = 6, 3
-HEADER = """\
-import math
-import numpy as np
-from kleene.engine.compiled.arithmetic import (
-    EXACT_IN_FLOAT, add, divide, exponential, float_remainder, hash_float, logarithm, multiply, multiply_or_stop,
-    remainder, square_root, subtract, truncated, whole_below,
-)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +34,21 @@ class Generated:
     has_accept: bool = False
 
 
-def generate(query: AnalyzedQuery, nullable: frozenset[str], algorithm: str) -> Generated:
-    return _Generator(query, Layout(nullable), algorithm).module()
-
-
-def what_it_walks(query: AnalyzedQuery) -> str | None:
-    """A predicate that looks at every event of an earlier Kleene variable, which a merged run cannot tell apart."""
-    for component in query.components:
-        for conjunct in (*component.begin, *component.take, *component.complete):
-            if _walked(conjunct, component, conjunct in component.complete):
-                return component.name
-    return None
-
-
-def _walked(conjunct: Conjunct, own: Component, is_complete: bool) -> list[tuple[str, int]]:
-    return [(name, first) for name, first in conjunct.indexed if name != own.name or is_complete]
+def generate(
+    query: AnalyzedQuery, nullable: frozenset[str], algorithm: str, negation_access: str = "index"
+) -> Generated:
+    return _Generator(query, Layout(nullable), algorithm=algorithm, access=negation_access).module()
 
 
 _ARGUMENTS = "component, run, row, ri, rf, node, edge, version, columns, ki, kf"
 
 
 @dataclass(slots=True)
-class _Generator:
-    query: AnalyzedQuery
-    layout: Layout
-    algorithm: str
+class _Generator(SaseCode):
+    algorithm: str = "merge"
+    access: str = "index"
     registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
     reads: dict[tuple[str, int], set[object]] = field(default_factory=dict)
-    early: dict[tuple[str, int], list[str]] = field(default_factory=dict)
 
     def module(self) -> Generated:
         query = self.query
@@ -95,8 +69,8 @@ class _Generator:
             raise NotExpressibleError(f"formulas that read {len(self.registers.all)} values of a run")
         walks = what_it_walks(query) is not None
         loops = template("runs") if self.algorithm != "backtrack" else template("backtrack")
-        parts = [HEADER, self._constants(), template("walk") if walks else "", classify, self._window()]
-        parts += [*formulas, update, *self._merging(), accept]
+        parts = [HEADER, self._constants(), template("walk") if walks else "", classify, self.window_function()]
+        parts += [*formulas, update, *self._merging(), template("negation") if judges else "", accept]
         return Generated(
             "\n\n".join(part for part in [*parts, loops] if part),
             self._signatures(has_accept),
@@ -114,63 +88,16 @@ class _Generator:
         with code.block("for row in range(first, last):"):
             code.line("found = 0")
             for number, component in enumerate(self.query.components):
-                self._bit(code, 2 * number, component.types, component.begin, component, ("begin_ok", number))
+                types, name = component.types, component.name
+                self.write_bit(code, 2 * number, types, component.begin, ("begin_ok", number), name, AT_FIRST)
                 if component.is_kleene:
-                    self._bit(code, 2 * number + 1, component.types, component.take, component, ("take_ok", number))
+                    self.write_bit(code, 2 * number + 1, types, component.take, ("take_ok", number), name, LATER)
             for number, negation in enumerate(self.query.negations):
                 key = ("negation", number)
                 bit = self._negation_bit + number
-                self._bit(code, bit, negation.types, negation.predicates, None, key, negation.name)
+                self.write_bit(code, bit, negation.types, negation.predicates, key, negation.name, AT_FIRST)
             code.line("bits[row] = found")
         return "def classify(bits, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
-
-    def _bit(
-        self,
-        code: Code,
-        bit: int,
-        types: tuple[str, ...],
-        conjuncts: Sequence[Conjunct],
-        component: Component | None,
-        key: tuple[str, int],
-        name: str | None = None,
-    ) -> None:
-        own = component.name if component is not None else name
-        assert own is not None
-        positions = LATER if key[0] == "take_ok" else AT_FIRST
-        reader = OneEvent(own, positions)
-        parts: list[Truth] = []
-        type_test = self._type_test(types)
-        if type_test is not None:
-            parts.append(code.truth(type_test, reader))
-        decided: list[Conjunct] = []
-        for conjunct in conjuncts:
-            if may_fail(conjunct.expression):
-                break  # it is decided where it is needed, and what stands behind it not before it
-            if reader.one_event(conjunct.expression) is None:
-                continue
-            mark = len(code.lines)
-            truth = code.truth(conjunct.expression, reader)
-            if truth.bad is not None:
-                del code.lines[mark:]
-                break
-            parts.append(truth)
-            decided.append(conjunct)
-        self.early[key] = [repr(id(conjunct)) for conjunct in decided]
-        test = " and ".join(part.true for part in parts) or "True"
-        with code.block(f"if {test}:"):
-            code.line(f"found |= {1 << bit}")
-
-    def _is_decided(self, key: tuple[str, int], conjunct: Conjunct) -> bool:
-        return repr(id(conjunct)) in self.early.get(key, [])
-
-    def _type_test(self, types: tuple[str, ...]) -> ir.Expr | None:
-        schema = self.query.schema
-        assert schema is not None
-        name = TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
-        if name is None:
-            return None
-        event_type = ir.Attribute(None, name, type=STRING)
-        return ir.In(event_type, tuple(ir.Literal(text, STRING, type=STRING) for text in types), type=BOOLEAN)
 
     @property
     def _negation_bit(self) -> int:
@@ -206,7 +133,7 @@ class _Generator:
         if not 0 < negation.gap < len(self.query.components) or self._is_contiguous:
             return False
         number = self.query.negations.index(negation)
-        return all(self._is_decided(("negation", number), item) for item in negation.predicates)
+        return all(self.is_decided(("negation", number), item) for item in negation.predicates)
 
     def _needs_judge(self, negation: NegativeComponent) -> bool:
         in_the_middle = 0 < negation.gap < len(self.query.components)
@@ -216,31 +143,13 @@ class _Generator:
     def _is_contiguous(self) -> bool:
         return self.query.strategy in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
 
-    def _window(self) -> str:
-        head = "def in_window(start, row, times, positions, ki, kf):\n    return "
-        window = self.query.window
-        if window is None:
-            return head + "True"
-        if window.unit is WindowUnit.EVENTS:
-            return head + f"positions[row] - positions[start] < {self.layout.integer(int(window.size))}"
-        return head + f"times[row] - times[start] < {self._window_size()}"
-
-    def _window_size(self) -> str:
-        assert self.query.window is not None
-        size = window_size(self.query.window, self.query.time_type)
-        if self.query.time_type == FLOAT:
-            return self.layout.float_(float(size))
-        if isinstance(size, Decimal) and size != int(size):
-            size = int(size) + 1  # times are whole, and less than 2.5 is less than 3
-        return self.layout.integer(min(int(size), 2**63 - 1))
-
     # --- formulas ------------------------------------------------------------------------------------------------
 
     def _formula(self, name: str, conjuncts: list[tuple[Conjunct, ...]]) -> str:
         code = Code(self.layout)
         for number, component in enumerate(self.query.components):
             self.registers.read = set()
-            open_ = [item for item in conjuncts[number] if not self._is_decided((name, number), item)]
+            open_ = [item for item in conjuncts[number] if not self.is_decided((name, number), item)]
             if open_:
                 with code.block(f"if component == {number}:"):
                     for conjunct in open_:
@@ -252,23 +161,15 @@ class _Generator:
     def _test(self, code: Code, conjunct: Conjunct, component: Component, name: str) -> None:
         """Returns 0 unless the conjunct holds, for each choice of the events it speaks of one at a time."""
         is_complete = name == "complete_ok"
-        walked = _walked(conjunct, component, is_complete)
+        walked = walked_by(conjunct, component, is_complete)
         reader = OfRun(self.query, self.registers, None if is_complete else component.name, name == "begin_ok")
         if not walked:
-            self._return_unless(code, conjunct, reader)
+            self.return_unless(code, conjunct.expression, reader)
             return
         for variable, _ in walked:
             self._collect(code, variable, reader)
-        with self._each_choice(code, walked, reader):
-            self._return_unless(code, conjunct, reader)
-
-    def _return_unless(self, code: Code, conjunct: Conjunct, reader: OfRun | OfMatch) -> None:
-        truth = code.truth(conjunct.expression, reader)
-        if truth.bad is not None:
-            with code.block(f"if {truth.bad}:"):
-                code.line(f"return {self.layout.error(conjunct.expression)}")
-        with code.block(f"if not {truth.true}:"):
-            code.line("return 0")
+        with self.each_choice(code, walked, reader):
+            self.return_unless(code, conjunct.expression, reader)
 
     def _collect(self, code: Code, variable: str, reader: OfRun) -> None:
         """The rows of an earlier Kleene variable, from the match buffer."""
@@ -278,16 +179,6 @@ class _Generator:
         code.line(f"{length} = {count}")
         code.line(f"{rows} = events_of({number}, {length}, ri[run, 1], ri[run, 2], node, edge, version)")
         reader.walked[variable] = Rows(rows, "0", length)
-
-    @contextmanager
-    def _each_choice(self, code: Code, walked: list[tuple[str, int]], reader: OfRun | OfMatch) -> Iterator[None]:
-        with ExitStack() as stack:
-            for variable, first in walked:
-                index = code.name()
-                rows = reader.walked[variable]
-                stack.enter_context(code.block(f"for {index} in range({first}, {rows.count}):"))
-                reader.index[variable] = index
-            yield
 
     def _number(self, variable: str) -> int:
         return next(n for n, component in enumerate(self.query.components) if component.name == variable)
@@ -364,16 +255,14 @@ class _Generator:
 
     def _accept(self, judges: tuple[int, ...]) -> str:
         """Judges matches, given as rows: p[offsets[m]:] in order, lengths[m, c] of them for component c."""
+        arguments = f"offsets, lengths, p, group_of, {INDEX}, times, columns, ki, kf"
         code = Code(self.layout)
         code.line("for m in range(len(ok)):")
-        code.line(
-            "    verdict = judged(m, offsets, lengths, p, group_of, groups, negative, begins, times, columns, ki, kf)"
-        )
+        code.line(f"    verdict = judged(m, {arguments})")
         code.line("    if verdict < 0:")
         code.line("        return verdict")
         code.line("    ok[m] = verdict")
         code.line("return 0")
-        arguments = "offsets, lengths, p, group_of, groups, negative, begins, times, columns, ki, kf"
         whole = f"def accept(ok, {arguments}):\n" + "\n".join(code.lines)
         code = Code(self.layout)
         reader = OfMatch(self.query)
@@ -384,72 +273,20 @@ class _Generator:
             reader.walked[component.name] = Rows("p", f"b{number}", f"lengths[m, {number}]")
         code.line(f"first_row, last_row = p[b0], p[{begin} - 1]")
         for place, number in enumerate(judges):
-            self._judge(code, place, self.query.negations[number], reader)
+            negation = self.query.negations[number]
+            open_ = [item for item in negation.predicates if not self.is_decided(("negation", number), item)]
+            gap = Gap(place, "group_of[m]", "first_row", "last_row", access=self.access)
+            self.write_absence(code, negation, reader, gap, open_)
         if self.query.having is not None:
-            self._return_unless(code, Conjunct(self.query.having), reader)
+            self.return_unless(code, self.query.having, reader)
         code.line("return 1")
         return f"def judged(m, {arguments}):\n" + "\n".join(code.lines) + "\n\n" + whole
-
-    def _after_opening(self, time: str) -> str:
-        """Whether a time is within the window before the last event; floats are compared as the meaning says."""
-        size = self._window_size()
-        return f"{time} > times[last_row] - {size}" if self._has_float_times else f"times[last_row] - {time} < {size}"
-
-    def _before_closing(self, time: str) -> str:
-        size = self._window_size()
-        return f"{time} < times[first_row] + {size}" if self._has_float_times else f"{time} - times[first_row] < {size}"
-
-    @property
-    def _has_float_times(self) -> bool:
-        return self.query.time_type == FLOAT
-
-    def _judge(self, code: Code, place: int, negation: NegativeComponent, reader: OfMatch) -> None:
-        """Returns 0 if an event in the gap is one that the negation forbids."""
-        count = len(self.query.components)
-        begins = f"begins[{place}]"
-        at = code.name()
-        if negation.gap == 0:
-            code.line(f"{at} = np.searchsorted(negative[{begins}:begins[{place + 1}]], first_row) - 1 + {begins}")
-            inside = f"{at} >= {begins} and negative[{at}] >= groups[group_of[m], 6] and "
-            inside += self._after_opening(f"times[negative[{at}]]")
-            step = f"{at} -= 1"
-        elif negation.gap == count:
-            code.line(f"{at} = np.searchsorted(negative[{begins}:begins[{place + 1}]], last_row + 1) + {begins}")
-            inside = f"{at} < begins[{place + 1}] and negative[{at}] < groups[group_of[m], 1] and "
-            inside += self._before_closing(f"times[negative[{at}]]")
-            step = f"{at} += 1"
-        else:
-            before, after = negation.gap - 1, negation.gap
-            low = f"p[b{before} + lengths[m, {before}] - 1] + 1"
-            code.line(f"{at} = np.searchsorted(negative[{begins}:begins[{place + 1}]], {low}) + {begins}")
-            inside = f"{at} < begins[{place + 1}] and negative[{at}] < p[b{after}]"
-            step = f"{at} += 1"
-        key = ("negation", self.query.negations.index(negation))
-        open_ = [item for item in negation.predicates if not self._is_decided(key, item)]
-        with code.block(f"while {inside}:"):
-            code.line(f"row = negative[{at}]")
-            code.line("holds = True")
-            reader.walked[negation.name] = Rows("negative", at, "1")
-            for conjunct in open_:
-                with code.block("if holds:"):
-                    choices = [item for item in conjunct.indexed if item[0] != negation.name]
-                    with self._each_choice(code, choices, reader):
-                        truth = code.truth(conjunct.expression, reader)
-                        if truth.bad is not None:
-                            with code.block(f"if holds and {truth.bad}:"):
-                                code.line(f"return {self.layout.error(conjunct.expression)}")
-                        with code.block(f"if not {truth.true}:"):
-                            code.line("holds = False")
-                reader.index.clear()
-            with code.block("if holds:"):
-                code.line("return 0")
-            code.line(step)
 
     # --- types ---------------------------------------------------------------------------------------------------
 
     def _signatures(self, has_accept: bool) -> dict[str, str]:
         columns = self.layout.signature()
-        times = "float64[::1]" if self.query.time_type == FLOAT else "int64[::1]"
+        times = self.times_signature
         ints, constants = "int64[:,::1]", "int64[::1], float64[::1]"
         found = {
             "classify": f"void(int64[::1], int64, int64, {columns}, {constants})",
@@ -457,7 +294,7 @@ class _Generator:
         }
         if has_accept:
             found["accept"] = (
-                f"int64(int64[::1], int64[::1], {ints}, int32[::1], int64[::1], {ints}, int64[::1], int64[::1], "
+                f"int64(int64[::1], int64[::1], {ints}, int32[::1], int64[::1], {INDEX_SIGNATURE}, "
                 f"{times}, {columns}, {constants})"
             )
         return found

@@ -34,6 +34,7 @@ from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Window
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.registers import forget_strings
@@ -52,9 +53,9 @@ NO_LIMIT = 1 << 62
 class SaseProgram(Program[Generated]):
     """A query and an algorithm."""
 
-    def __init__(self, query: AnalyzedQuery, algorithm: str, jit: bool = True) -> None:
-        super().__init__(lambda nullable: generate(query, nullable, algorithm), jit)
-        self.query, self.algorithm = query, algorithm
+    def __init__(self, query: AnalyzedQuery, algorithm: str, jit: bool = True, access: str = "index") -> None:
+        super().__init__(lambda nullable: generate(query, nullable, algorithm, access), jit)
+        self.query, self.algorithm, self.access = query, algorithm, access
 
 
 @dataclass(slots=True)
@@ -71,6 +72,7 @@ class Feed:
     bits: Array
     groups: Array
     latest: Any  # the time that the stream has come to
+    index: NegationIndex | None = None
 
     @property
     def any_times(self) -> Array:
@@ -178,7 +180,7 @@ class SaseProgress:
             given,
             bits,
             groups,
-            all_times.max() if len(all_times) else 0,
+            all_times.max() if len(all_times) else np.int64(0),
         )
         self._start(feed, fresh_from, is_last)
         return feed
@@ -536,7 +538,7 @@ class SaseProgress:
         generated = feed.kernel.generated
         if not generated.has_accept or not len(found):
             return found, group_of
-        negative, begins = self._negative_rows(feed)
+        index = self._index(feed)
         ok = np.zeros(len(found), np.int64)
         with np.errstate(all="ignore"):
             status = feed.kernel.functions["accept"](
@@ -545,9 +547,7 @@ class SaseProgress:
                 np.ascontiguousarray(found.lengths),
                 np.ascontiguousarray(found.positions, ROW),
                 group_of,
-                feed.groups,
-                negative,
-                begins,
+                *index.arguments,
                 feed.any_times,
                 feed.given.columns,
                 feed.given.integers,
@@ -557,12 +557,14 @@ class SaseProgress:
             raise GaveUpError(generated.layout.errors[-1000 - status])
         return chosen_matches(found, np.flatnonzero(ok)), group_of[ok == 1]
 
-    def _negative_rows(self, feed: Feed) -> tuple[Array, Array]:
-        """The rows that each of the judged negations may be about, one after the other, and where each one's begin."""
-        first_bit = 2 * len(self.program.query.components)
-        rows = [np.flatnonzero((feed.bits >> (first_bit + n)) & 1) for n in feed.kernel.generated.judges]
-        begins = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
-        return np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64), begins
+    def _index(self, feed: Feed) -> NegationIndex:
+        """The events that the judged negations may be about."""
+        if feed.index is None:
+            first_bit = 2 * len(self.program.query.components)
+            rows = [np.flatnonzero((feed.bits >> (first_bit + n)) & 1) for n in feed.kernel.generated.judges]
+            groups = np.repeat(np.arange(len(feed.groups)), feed.groups[:, 1] - feed.groups[:, 6])
+            feed.index = negation_index(rows, [groups[own] for own in rows], feed.any_times, self.window.in_time)
+        return feed.index
 
     def _wait_for_the_end(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
         """Matches whose window has closed, or whose input has ended; the others wait."""
@@ -726,15 +728,11 @@ class SaseProgress:
 
     def _may_be_negative(self, feed: Feed) -> Array:
         """Rows that a negation not yet judged may forbid something for."""
-        needed = np.zeros(len(feed.grouped), np.bool_)
-        first_bit = 2 * len(self.program.query.components)
-        for number in feed.kernel.generated.judges:
-            needed |= ((feed.bits >> (first_bit + number)) & 1).astype(np.bool_)
-        if self.window.kind >= 2 and needed.any():
-            times = feed.any_times
-            size = self.window.float_size if self.window.kind == 3 else self.window.size
-            # An event may be looked for until the window of a run that begins now has closed.
-            needed &= feed.latest - times < 2 * size
+        index, needed = self._index(feed), np.zeros(len(feed.grouped), np.bool_)
+        size = self.window.in_time
+        # An event may be looked for until the window of a run that begins now has closed.
+        kept = index.entries if size is None else index.kept(feed.latest.item() - 2 * size, feed.any_times)
+        needed[kept] = True
         return needed
 
 

@@ -15,7 +15,6 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any, Protocol
 
-from kleene.engine.events import MICROSECONDS_PER_DAY, PlainValue
 from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
@@ -38,6 +37,9 @@ from kleene.schema import (
     is_numeric,
 )
 
+MICROSECONDS_PER_DAY = 86_400_000_000
+PlainValue = bool | int | float | str | None
+"""How the values of events are held: times as microseconds, dates as days, decimals without their point."""
 _EPOCH = datetime(1970, 1, 1)
 _WIDE = Context(prec=1_000)
 """Room for every digit of a float."""

@@ -1,0 +1,47 @@
+"""What `sequences.py` expects of its query: constants and formulas; values and bodies come from `sequence_code.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+COMPONENTS = 1
+"""How many components the pattern has."""
+STACKED = 1
+"""How many equivalence tests have stacks of their own; with none, one stack for all values."""
+BASIC = False
+"""Whether sequences are read from a runtime stack with a cell for every event."""
+WINDOW_IN_SCAN = False
+WINDOW_IN_CONSTRUCTION = False
+
+
+def in_window(start: int, row: int, times: Any, positions: Any, ki: Any, kf: Any) -> bool:
+    """Whether a match that begins at the row `start` may end at `row`."""
+    raise NotImplementedError
+
+
+def key_of(test: int, component: int, row: int, codes: Any) -> int:
+    """The number of the event's value for a test with stacks, -1 where it has none; 0 if no test has stacks."""
+    raise NotImplementedError
+
+
+def scan_ok(component: int, row: int, columns: Any, ki: Any, kf: Any) -> int:
+    """Whether the event is one for the component: what its bits do not tell, because telling may be an error."""
+    raise NotImplementedError
+
+
+def bound_ok(
+    component: int,
+    rows: Any,
+    codes: Any,
+    negative: Any,
+    entry_keys: Any,
+    directory: Any,
+    buckets: Any,
+    times: Any,
+    positions: Any,
+    columns: Any,
+    ki: Any,
+    kf: Any,
+) -> int:
+    """Whether what can be judged once this component and all behind it are bound holds; an error is negative."""
+    raise NotImplementedError

@@ -1,0 +1,88 @@
+"""The time-partitioned index of events that negations look for (SASE 2006 §3.3).
+
+Time is cut into parts of equal length. Within a part the events of a negation stand by key, and for each key in their
+order, so that an interval is looked up by a few binary searches. When a part has left the window, all of it is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kleene.engine.compiled.columns import Array
+
+PARTS_OF_A_WINDOW = 4
+REACH = PARTS_OF_A_WINDOW + 2
+"""How many parts an interval as long as the window can touch besides its first; one more for rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class NegationIndex:
+    """entries[directory[n, b]:directory[n, b + 1]] are the rows of negation n in part b of time, by key and order."""
+
+    entries: Array
+    keys: Array  # of the entries
+    directory: Array
+    buckets: Array  # for each row of the table, its part of time
+
+    @property
+    def arguments(self) -> tuple[Array, ...]:
+        return self.entries, self.keys, self.directory, self.buckets
+
+    def kept(self, since: int | float, times: Array) -> Array:
+        """The rows of all parts that have not left wholly before `since`."""
+        if not len(self.entries):
+            return self.entries
+        parts = self.buckets[self.entries]
+        last = np.full(int(parts.max()) + 1, -np.inf if times.dtype == np.float64 else np.iinfo(np.int64).min)
+        last = last.astype(times.dtype)
+        np.maximum.at(last, parts, times[self.entries])
+        found: Array = np.unique(self.entries[last[parts] >= since])
+        return found
+
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+def negation_index(
+    rows: Sequence[Array], keys: Sequence[Array], times: Array, window: int | float | None
+) -> NegationIndex:
+    """The index of events given, for each negation, by their rows in order and the keys of those rows."""
+    if not rows:
+        return NegationIndex(_NO_ROWS, _NO_ROWS, np.zeros((1, 2), np.int64), _NO_ROWS)
+    buckets = _parts_of_time(times, window)
+    count = int(buckets.max()) + 1 if len(buckets) else 1
+    entries, entry_keys = [], []
+    directory = np.zeros((len(rows), count + 1), np.int64)
+    at = 0
+    for number, (own, own_keys) in enumerate(zip(rows, keys, strict=True)):
+        inside = own_keys >= 0
+        own, own_keys = own[inside], own_keys[inside]
+        order = np.lexsort((own_keys, buckets[own]))
+        entries.append(own[order])
+        entry_keys.append(own_keys[order])
+        sizes = np.bincount(buckets[own], minlength=count)
+        directory[number] = at + np.concatenate([[0], np.cumsum(sizes)])
+        at += len(own)
+    return NegationIndex(
+        np.concatenate(entries).astype(np.int64), np.concatenate(entry_keys).astype(np.int64), directory, buckets
+    )
+
+
+def _parts_of_time(times: Array, window: int | float | None) -> Array:
+    """For each row the number of its part; all in one where nothing says how long a part should be."""
+    if window is None or not len(times):
+        return np.zeros(len(times), np.int64)
+    first, last = times.min(), times.max()
+    if times.dtype == np.float64:
+        length = max(window / PARTS_OF_A_WINDOW, float(last - first) / len(times))
+        if not np.isfinite(length) or length <= 0:
+            return np.zeros(len(times), np.int64)
+        found: Array = np.floor((times - first) / length).astype(np.int64)
+        return found
+    # Not more parts than events, however short the window is.
+    whole = max(-(-int(window) // PARTS_OF_A_WINDOW), (int(last) - int(first)) // len(times) + 1)
+    parts: Array = (times - first) // min(whole, 2**62)
+    return parts

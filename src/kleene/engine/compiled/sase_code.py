@@ -1,0 +1,228 @@
+"""What the code of runs and the code of sequences have in common: type tests, windows, predicates, negations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
+from kleene.engine.compiled.code import Code, Truth
+from kleene.engine.compiled.columns import Layout
+from kleene.engine.compiled.negation_index import REACH
+from kleene.engine.compiled.sase_readers import OfMatch, OfRun, OneEvent, Rows
+from kleene.engine.events import TYPE_OF_EVENT, window_size
+from kleene.ir import expr as ir
+from kleene.ir.expr import Position
+from kleene.ir.may_fail import may_fail
+from kleene.ir.options import WindowUnit
+from kleene.schema import BOOLEAN, FLOAT, STRING
+
+MOST_BITS = 62
+INDEX = "negative, entry_keys, directory, buckets"
+"""The arguments that are a `NegationIndex`."""
+INDEX_SIGNATURE = "int64[::1], int64[::1], int64[:,::1], int64[::1]"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Where the events lie that a negation looks at: their key, the rows around them, and what else must agree."""
+
+    place: int  # among the negations of the index
+    key: str
+    first_row: str
+    last_row: str
+    ties: tuple[str, ...] = ()
+    access: str = "index"
+
+
+@dataclass(slots=True)
+class SaseCode:
+    query: AnalyzedQuery
+    layout: Layout
+    early: dict[tuple[str, int], list[int]] = field(default_factory=dict)  # conjuncts that `classify` has decided
+
+    # --- what depends on one event alone -------------------------------------------------------------------------
+
+    def write_bit(
+        self,
+        code: Code,
+        bit: int,
+        types: tuple[str, ...],
+        conjuncts: Sequence[Conjunct],
+        key: tuple[str, int],
+        own: str,
+        positions: tuple[Position, ...],
+    ) -> None:
+        """Sets the bit for an event of the types that satisfies what can be decided by it alone."""
+        reader = OneEvent(own, positions)
+        parts: list[Truth] = []
+        type_test = self.type_test(types)
+        if type_test is not None:
+            parts.append(code.truth(type_test, reader))
+        decided: list[int] = []
+        for conjunct in conjuncts:
+            if may_fail(conjunct.expression):
+                break  # it is decided where it is needed, and what stands behind it not before it
+            if reader.one_event(conjunct.expression) is None:
+                continue
+            mark = len(code.lines)
+            truth = code.truth(conjunct.expression, reader)
+            if truth.bad is not None:
+                del code.lines[mark:]
+                break
+            parts.append(truth)
+            decided.append(id(conjunct))
+        self.early[key] = decided
+        test = " and ".join(part.true for part in parts) or "True"
+        with code.block(f"if {test}:"):
+            code.line(f"found |= {1 << bit}")
+
+    def is_decided(self, key: tuple[str, int], conjunct: Conjunct) -> bool:
+        return id(conjunct) in self.early.get(key, [])
+
+    def type_test(self, types: tuple[str, ...]) -> ir.Expr | None:
+        schema = self.query.schema
+        assert schema is not None
+        name = TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
+        if name is None:
+            return None
+        event_type = ir.Attribute(None, name, type=STRING)
+        return ir.In(event_type, tuple(ir.Literal(text, STRING, type=STRING) for text in types), type=BOOLEAN)
+
+    # --- windows -------------------------------------------------------------------------------------------------
+
+    @property
+    def times_signature(self) -> str:
+        return "float64[::1]" if self.has_float_times else "int64[::1]"
+
+    @property
+    def has_float_times(self) -> bool:
+        return self.query.time_type == FLOAT
+
+    def window_function(self) -> str:
+        head = "def in_window(start, row, times, positions, ki, kf):\n    return "
+        window = self.query.window
+        if window is None:
+            return head + "True"
+        if window.unit is WindowUnit.EVENTS:
+            return head + f"positions[row] - positions[start] < {self.layout.integer(int(window.size))}"
+        return head + f"times[row] - times[start] < {self.window_size()}"
+
+    def window_size(self) -> str:
+        assert self.query.window is not None
+        size = window_size(self.query.window, self.query.time_type)
+        if self.has_float_times:
+            return self.layout.float_(float(size))
+        if isinstance(size, Decimal) and size != int(size):
+            size = int(size) + 1  # times are whole, and less than 2.5 is less than 3
+        return self.layout.integer(min(int(size), 2**63 - 1))
+
+    def _after_opening(self, time: str, last_row: str) -> str:
+        """Whether a time is within the window before the last event; floats are compared as the meaning says."""
+        size = self.window_size()
+        return (
+            f"{time} > times[{last_row}] - {size}" if self.has_float_times else f"times[{last_row}] - {time} < {size}"
+        )
+
+    def _before_closing(self, time: str, first_row: str) -> str:
+        size = self.window_size()
+        return (
+            f"{time} < times[{first_row}] + {size}" if self.has_float_times else f"{time} - times[{first_row}] < {size}"
+        )
+
+    # --- predicates ----------------------------------------------------------------------------------------------
+
+    def return_unless(self, code: Code, expression: ir.Expr, reader: OneEvent | OfRun | OfMatch) -> None:
+        """Returns 0 unless the condition holds, or the number of an error."""
+        truth = code.truth(expression, reader)
+        if truth.bad is not None:
+            with code.block(f"if {truth.bad}:"):
+                code.line(f"return {self.layout.error(expression)}")
+        with code.block(f"if not {truth.true}:"):
+            code.line("return 0")
+
+    @contextmanager
+    def each_choice(self, code: Code, walked: list[tuple[str, int]], reader: OfRun | OfMatch) -> Iterator[None]:
+        with ExitStack() as stack:
+            for variable, first in walked:
+                index = code.name()
+                rows = reader.walked[variable]
+                stack.enter_context(code.block(f"for {index} in range({first}, {rows.count}):"))
+                reader.index[variable] = index
+            yield
+
+    # --- negations -----------------------------------------------------------------------------------------------
+
+    def write_absence(
+        self, code: Code, negation: NegativeComponent, reader: OfMatch, gap: Gap, open_: Sequence[Conjunct]
+    ) -> None:
+        """Returns 0 if an event in the gap is one that the negation forbids.
+
+        The index has, for each negation, its events by parts of time, in each by key, and then in order.
+        """
+        low, high, condition, parts = self._interval(negation, reader, gap)
+        at = code.name()
+        if gap.access == "scan_all":
+            everything = f"range(directory[{gap.place}, 0], directory[{gap.place}, directory.shape[1] - 1])"
+            with code.block(f"for {at} in {everything}:"):
+                code.line(f"row = negative[{at}]")
+                inside = f"entry_keys[{at}] == {gap.key} and row > {low} and row < {high}"
+                self._write_forbidden(code, negation, reader, at, " and ".join([inside, condition, *gap.ties]), open_)
+            return
+        part, last = code.name(), code.name()
+        code.line(f"{part} = {parts[0]}")
+        code.line(f"{last} = {parts[1]}")
+        with code.block(f"while {part} <= {last}:"):
+            end = f"directory[{gap.place}, {part} + 1]"
+            code.line(
+                f"{at} = first_after(negative, entry_keys, directory[{gap.place}, {part}], {end}, {gap.key}, {low})"
+            )
+            with code.block(f"while {at} < {end} and entry_keys[{at}] == {gap.key} and negative[{at}] < {high}:"):
+                code.line(f"row = negative[{at}]")
+                self._write_forbidden(code, negation, reader, at, " and ".join([condition, *gap.ties]), open_)
+                code.line(f"{at} += 1")
+            code.line(f"{part} += 1")
+
+    def _interval(
+        self, negation: NegativeComponent, reader: OfMatch, gap: Gap
+    ) -> tuple[str, str, str, tuple[str, str]]:
+        """The rows before and after the gap, what else must hold of a row in it, and the parts of time it lies in."""
+        components = self.query.components
+        if negation.gap == 0:
+            opening = f"max(buckets[{gap.first_row}] - {REACH}, 0)"
+            within = self._after_opening("times[row]", gap.last_row)
+            return "-1", gap.first_row, within, (opening, f"buckets[{gap.first_row}]")
+        if negation.gap == len(components):
+            closing = f"min(buckets[{gap.last_row}] + {REACH}, directory.shape[1] - 2)"
+            within = self._before_closing("times[row]", gap.first_row)
+            return gap.last_row, "len(buckets)", within, (f"buckets[{gap.last_row}]", closing)
+        before = reader.walked[components[negation.gap - 1].name]
+        low, high = before.row(f"{before.count} - 1"), reader.walked[components[negation.gap].name].row("0")
+        return low, high, "True", (f"buckets[{low}]", f"buckets[{high}]")
+
+    def _write_forbidden(
+        self,
+        code: Code,
+        negation: NegativeComponent,
+        reader: OfMatch,
+        at: str,
+        condition: str,
+        open_: Sequence[Conjunct],
+    ) -> None:
+        code.line(f"holds = {condition}")
+        reader.walked[negation.name] = Rows("negative", at, "1")
+        for conjunct in open_:
+            with code.block("if holds:"):
+                choices = [item for item in conjunct.indexed if item[0] != negation.name]
+                with self.each_choice(code, choices, reader):
+                    truth = code.truth(conjunct.expression, reader)
+                    if truth.bad is not None:
+                        with code.block(f"if holds and {truth.bad}:"):
+                            code.line(f"return {self.layout.error(conjunct.expression)}")
+                    with code.block(f"if not {truth.true}:"):
+                        code.line("holds = False")
+            reader.index.clear()
+        with code.block("if holds:"):
+            code.line("return 0")

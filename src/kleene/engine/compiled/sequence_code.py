@@ -1,0 +1,299 @@
+"""A plan of sequence operators to the source of its kernels.
+
+The generated module has constants and formulas as `sequence_formulas.py` describes them, the loops of `sequences.py`,
+`classify` for what depends on one event alone, and a filter for each operator above construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kleene.analysis.analyzed import AnalyzedQuery, NegativeComponent
+from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
+from kleene.engine.compiled.columns import Layout
+from kleene.engine.compiled.loading import template
+from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
+from kleene.engine.compiled.sase_readers import AT_FIRST, OfMatch, OneEvent, Rows
+from kleene.plan.operators import (
+    Equivalence,
+    Having,
+    NegationFilter,
+    Pipeline,
+    Predicate,
+    Selection,
+    SequenceConstruction,
+    SequenceScan,
+    WindowFilter,
+)
+from kleene.plan.rules.push_negation import judged_at
+
+ROWS = f"rows, codes, {INDEX}, times, positions, columns, ki, kf"
+FILTER = """\
+def {name}(found, count, {arguments}):
+    kept = 0
+    for m in range(count):
+        for c in range(COMPONENTS):
+            rows[c] = found[m, c]
+        verdict = {formula}({arguments})
+        if verdict < 0:
+            return verdict
+        if verdict == 1:
+            for c in range(COMPONENTS):
+                found[kept, c] = found[m, c]
+            kept += 1
+    return kept"""
+
+
+@dataclass(frozen=True, slots=True)
+class CodedTest:
+    """An equivalence test by the numbers of its arrays of codes: one for each component, and each negation or -1."""
+
+    components: tuple[int, ...]
+    negations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedSequence:
+    """`codes` names, for each array of codes, its test and attribute; `judged` are the negations of the index."""
+
+    source: str
+    signatures: dict[str, str]
+    layout: Layout
+    codes: tuple[tuple[int, str], ...]
+    tests: tuple[CodedTest, ...]
+    judged: tuple[int, ...]
+    filters: tuple[str, ...]
+
+
+def generate_sequence(query: AnalyzedQuery, plan: Pipeline, nullable: frozenset[str]) -> GeneratedSequence:
+    return _Generator(query, Layout(nullable), plan=plan).module()
+
+
+@dataclass(slots=True)
+class _Generator(SaseCode):
+    plan: Pipeline = field(kw_only=True)
+    codes: list[tuple[int, str]] = field(default_factory=list)
+
+    def module(self) -> GeneratedSequence:
+        count = len(self.query.components)
+        if count + len(self.query.negations) > MOST_BITS:
+            raise NotExpressibleError(f"a pattern of {count} components and {len(self.query.negations)} negations")
+        tests = tuple(self._coded(number, test) for number, test in enumerate(self.plan.tests))
+        coded = dict(zip(self.plan.tests, tests, strict=True))
+        classify = self._classify()
+        parts = [self.window_function(), self._key_of(coded), self._scan_ok(), template("negation")]
+        parts.append(self._bound_ok(coded))
+        filters = self._filters(coded)
+        parts += [text for _, text in filters]
+        loops = template("sequences")
+        source = "\n\n".join([HEADER, self._constants(), classify, *parts, loops])
+        names = tuple(name for name, _ in filters)
+        return GeneratedSequence(
+            source, self._signatures(names), self.layout, tuple(self.codes), tests, self._judged(), names
+        )
+
+    def _coded(self, number: int, test: Equivalence) -> CodedTest:
+        def code(name: str | None) -> int:
+            if name is None:
+                return -1
+            if (number, name) not in self.codes:
+                self.codes.append((number, name))
+            return self.codes.index((number, name))
+
+        return CodedTest(tuple(map(code, test.attributes)), tuple(map(code, test.negative)))
+
+    @property
+    def _scan(self) -> SequenceScan:
+        return self.plan.get(SequenceScan)
+
+    @property
+    def _construction(self) -> SequenceConstruction:
+        return self.plan.get(SequenceConstruction)
+
+    def _judged(self) -> tuple[int, ...]:
+        """The numbers, in the query, of the negations that are looked for."""
+        late = self.plan.find(NegationFilter)
+        own = [*self._construction.negations, *(late.negations if late is not None else ())]
+        return tuple(sorted(self._number_of(item) for item in own))
+
+    def _number_of(self, negation: NegativeComponent) -> int:
+        return next(n for n, own in enumerate(self.query.negations) if own.name == negation.name)
+
+    def _constants(self) -> str:
+        lines = {
+            "COMPONENTS": len(self.query.components),
+            "STACKED": max(len(self._scan.tests), 1),
+            "BASIC": self._scan.algorithm == "basic",
+            "WINDOW_IN_SCAN": self._scan.window is not None,
+            "WINDOW_IN_CONSTRUCTION": self._construction.window is not None,
+        }
+        return "\n".join(f"{name} = {value}" for name, value in lines.items())
+
+    # --- scan ----------------------------------------------------------------------------------------------------
+
+    def _classify(self) -> str:
+        """Bits for every event: one for each component, then one for each negation."""
+        code = Code(self.layout)
+        with code.block("for row in range(first, last):"):
+            code.line("found = 0")
+            for number, component in enumerate(self.query.components):
+                own = [item.conjunct for item in self._simple(number)]
+                self.write_bit(code, number, component.types, own, ("scan", number), component.name, AT_FIRST)
+            for number in self._judged():
+                item = self._negation(number)
+                bit = len(self.query.components) + number
+                self.write_bit(code, bit, item.types, item.predicates, ("negation", number), item.name, AT_FIRST)
+            code.line("bits[row] = found")
+        return "def classify(bits, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
+
+    def _simple(self, number: int) -> list[Predicate]:
+        return [item for item in self._scan.predicates if item.components == (number,)]
+
+    def _negation(self, number: int) -> NegativeComponent:
+        """The negation as the plan has it, which may have fewer predicates than the query's."""
+        late = self.plan.find(NegationFilter)
+        own = [*self._construction.negations, *(late.negations if late is not None else ())]
+        return next(item for item in own if item.name == self.query.negations[number].name)
+
+    def _key_of(self, coded: dict[Equivalence, CodedTest]) -> str:
+        code = Code(self.layout)
+        for number, test in enumerate(self._scan.tests):
+            arrays = coded[test].components
+            if len(set(arrays)) == 1:
+                code.line(f"if test == {number}:" if len(self._scan.tests) > 1 else "if True:")
+                code.line(f"    return codes[{arrays[0]}, row]")
+                continue
+            for component, array in enumerate(arrays):
+                code.line(f"if test == {number} and component == {component}:")
+                code.line(f"    return codes[{array}, row]")
+        code.line("return 0")
+        return "def key_of(test, component, row, codes):\n" + "\n".join(code.lines)
+
+    def _scan_ok(self) -> str:
+        code = Code(self.layout)
+        for number, component in enumerate(self.query.components):
+            own = [item for item in self._simple(number) if not self.is_decided(("scan", number), item.conjunct)]
+            if own:
+                reader = OneEvent(component.name, AT_FIRST)
+                with code.block(f"if component == {number}:"):
+                    for item in own:
+                        self.return_unless(code, item.conjunct.expression, reader)
+        code.line("return 1")
+        return "def scan_ok(component, row, columns, ki, kf):\n" + "\n".join(code.lines)
+
+    # --- construction --------------------------------------------------------------------------------------------
+
+    def _bound_ok(self, coded: dict[Equivalence, CodedTest]) -> str:
+        """What is judged when a component is bound, the ones behind it being bound already."""
+        code, reader = Code(self.layout), self._reader()
+        last = len(self.query.components) - 1
+        for number in range(last, -1, -1):
+            with code.block(f"if component == {number}:"):
+                for test in self._construction.tests:
+                    self._write_test(code, coded[test], [number])
+                for item in self._construction.predicates:
+                    if item.components[0] == number:
+                        self.return_unless(code, item.conjunct.expression, reader)
+                for negation in self._construction.negations:
+                    if judged_at(negation, self.query) == number:
+                        self._write_negation(code, negation, reader, coded, self._construction.access)
+        code.line("return 1")
+        return f"def bound_ok(component, {ROWS}):\n" + "\n".join(code.lines)
+
+    def _reader(self) -> OfMatch:
+        reader = OfMatch(self.query)
+        for number, component in enumerate(self.query.components):
+            reader.walked[component.name] = Rows("rows", str(number), "1")
+        return reader
+
+    def _write_test(self, code: Code, test: CodedTest, components: Sequence[int]) -> None:
+        """Returns 0 unless these components agree with the last one."""
+        last = len(test.components) - 1
+        value = f"codes[{test.components[last]}, rows[{last}]]"
+        for number in components:
+            here = f"codes[{test.components[number]}, rows[{number}]]"
+            with code.block(f"if {here} < 0:" if number == last else f"if {here} != {value}:"):
+                code.line("return 0")
+
+    def _write_negation(
+        self,
+        code: Code,
+        negation: NegativeComponent,
+        reader: OfMatch,
+        coded: dict[Equivalence, CodedTest],
+        access: str,
+    ) -> None:
+        number, last = self._number_of(negation), len(self.query.components) - 1
+        tied = [test for test in coded.values() if test.negations and test.negations[number] >= 0]
+        key = f"codes[{tied[0].components[last]}, rows[{last}]]" if tied else "0"
+        ties = tuple(
+            f"codes[{test.negations[number]}, row] == codes[{test.components[last]}, rows[{last}]]" for test in tied[1:]
+        )
+        open_ = [item for item in negation.predicates if not self.is_decided(("negation", number), item)]
+        gap = Gap(self._judged().index(number), key, "rows[0]", f"rows[{last}]", ties, access)
+        self.write_absence(code, negation, reader, gap, open_)
+
+    # --- the operators above it ----------------------------------------------------------------------------------
+
+    def _filters(self, coded: dict[Equivalence, CodedTest]) -> list[tuple[str, str]]:
+        """For each operator above construction, its name and the function that leaves out what it does not let by."""
+        found: list[tuple[str, str]] = []
+        everything = range(len(self.query.components) - 1, -1, -1)
+        for operator in self.plan.operators:
+            code, reader = Code(self.layout), self._reader()
+            match operator:
+                case Selection(tests=tests, predicates=predicates):
+                    for test in tests:
+                        self._write_test(code, coded[test], everything)
+                    for item in predicates:
+                        self.return_unless(code, item.conjunct.expression, reader)
+                case WindowFilter():
+                    last = len(self.query.components) - 1
+                    with code.block(f"if not in_window(rows[0], rows[{last}], times, positions, ki, kf):"):
+                        code.line("return 0")
+                case NegationFilter(negations=negations, access=access):
+                    # Those in last place are judged alone, when their window has closed.
+                    for negation in self._in_last_place(negations, False):
+                        self._write_negation(code, negation, reader, coded, access)
+                    waiting = self._in_last_place(negations, True)
+                    if waiting:
+                        own = Code(self.layout)
+                        for negation in waiting:
+                            self._write_negation(own, negation, self._reader(), coded, access)
+                        found.append(("NegationInLastPlace", _filter("NegationInLastPlace", own)))
+                case Having(condition=condition):
+                    self.return_unless(code, condition, reader)
+                case _:
+                    continue
+            if code.lines:
+                found.append((type(operator).__name__, _filter(type(operator).__name__, code)))
+        return found
+
+    def _in_last_place(self, negations: Sequence[NegativeComponent], wanted: bool) -> list[NegativeComponent]:
+        count = len(self.query.components)
+        return [item for item in negations if (item.gap == count) == wanted]
+
+    # --- types ---------------------------------------------------------------------------------------------------
+
+    def _signatures(self, filters: Sequence[str]) -> dict[str, str]:
+        ints, table, columns = "int64[::1]", "int64[:,::1]", self.layout.signature()
+        cube, times, constants = "int64[:,:,::1]", self.times_signature, "int64[::1], float64[::1]"
+        found, context = "int32[:,::1]", f"{table}, {INDEX_SIGNATURE}, {times}, {ints}, {columns}, {constants}"
+        scan = f"int64({ints}, {ints}, {table}, {times}, {ints}, {cube}, {ints}, {ints}, {cube}, {table}, {ints}, "
+        scan += f"{table}, {columns}, {constants})"
+        name = "scan_basic" if self._scan.algorithm == "basic" else "scan"
+        return {
+            "classify": f"void({ints}, int64, int64, {columns}, {constants})",
+            name: scan,
+            "construct": f"int64({ints}, {table}, {found}, {ints}, {ints}, {ints}, int64, {cube}, {ints}, {table}, "
+            f"{context})",
+            **dict.fromkeys(filters, f"int64({found}, int64, {ints}, {context})"),
+        }
+
+
+def _filter(name: str, code: Code) -> str:
+    code.line("return 1")
+    formula = f"passes_{name}"
+    body = f"def {formula}({ROWS}):\n" + "\n".join(code.lines)
+    return body + "\n\n" + FILTER.format(name=name, arguments=ROWS, formula=formula)

@@ -1,0 +1,579 @@
+"""The engine for plans of sequence operators: events in, matches out, in pieces of any size.
+
+A block of events goes through the whole pipeline before the next: the scan puts its events on the stacks, construction
+makes the sequences that they complete, and each operator above leaves out what it does not let by. `SequenceProgress`
+is how far a stream has come: the stacks, and the events that they refer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, ROW, chosen_matches, order_of, ordered
+from kleene.engine.compiled.batches import (
+    EMPTY,
+    Arguments,
+    arguments,
+    group,
+    nullable_names,
+    one_group,
+    partition_codes,
+    types_of,
+)
+from kleene.engine.compiled.buffer import Window
+from kleene.engine.compiled.columns import Array, Dictionary, times_array
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.meter import Meter
+from kleene.engine.compiled.negation_index import NegationIndex, negation_index
+from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.programs import Kernel, Program
+from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence
+from kleene.engine.matches import FlatMatches, flat_matches
+from kleene.engine.output import arrow_type
+from kleene.errors import ExecutionError, printable
+from kleene.ir import expr as ir
+from kleene.ir.options import Format
+from kleene.plan.operators import Pipeline, SequenceScan
+
+BLOCK = 1 << 14
+"""How many events go through the pipeline at a time: what they leave behind stays in the machine's cache."""
+SEQUENCES = 1 << 14
+"""How many sequences go from one operator to the next at a time."""
+FIRST_ROOM = 1 << 10
+LATE = ("NegationInLastPlace", "Having")
+
+
+class SequenceProgram(Program[GeneratedSequence]):
+    """A query and its plan."""
+
+    def __init__(self, query: AnalyzedQuery, plan: Pipeline, jit: bool = True) -> None:
+        super().__init__(lambda nullable: generate_sequence(query, plan, nullable), jit)
+        self.query, self.plan = query, plan
+        self.is_basic = plan.get(SequenceScan).algorithm == "basic"
+        self.stacked = max(len(plan.get(SequenceScan).tests), 1)
+
+
+@dataclass(slots=True)
+class Stacks:
+    """The active instances, or the nodes of the runtime stack, as `sequences.py` lays them out."""
+
+    components: int
+    stacked: int
+    is_basic: bool
+    stack: Array = field(init=False)
+    node: Array = field(init=False)
+    base: Array = field(init=False)
+    top: Array = field(init=False)
+    heads: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 2 + 2 * self.stacked), np.int64)
+        self.node = np.zeros((FIRST_ROOM if self.is_basic else 1, 4), np.int64)
+        self.base, self.top = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
+        self.heads = np.full((self.stacked, 1, self.components), -1, np.int64)
+
+    @property
+    def room(self) -> int:
+        """How many instances may come before a stack can be full."""
+        used = int((self.top - self.base).max())
+        return (len(self.node) if self.is_basic else self.stack.shape[1]) - used
+
+    def grow(self) -> None:
+        """Twice the room; instances keep their numbers, and so get new places."""
+        if self.is_basic:
+            self.node = _moved(self.node[None], self.base[:1], self.top[:1])[0]
+        else:
+            self.stack = _moved(self.stack, self.base, self.top)
+
+    def more_keys(self, count: int) -> None:
+        missing = count - self.heads.shape[1]
+        if missing > 0:
+            more = np.full((self.stacked, max(missing, self.heads.shape[1]), self.components), -1, np.int64)
+            self.heads = np.ascontiguousarray(np.concatenate([self.heads, more], axis=1))
+
+    def live(self) -> list[tuple[Array, Array]]:
+        """Arrays of instances, each with the places in use."""
+        if self.is_basic:
+            return [(self.node, np.arange(self.base[0], self.top[0]) & (len(self.node) - 1))]
+        ring = self.stack.shape[1] - 1
+        return [
+            (self.stack[c], np.arange(self.base[c], self.top[c]) & ring) for c in range(max(self.components - 1, 0))
+        ]
+
+    def prune(self, times: Array, latest: Any, size: int | float) -> None:
+        """Drops instances from the bottom that nothing after `latest` can be in one window with."""
+        for number, (array, places) in enumerate(self.live()):
+            is_open = latest - times[array[places, self.row_columns[0 if self.is_basic else 1]]] < size
+            self.base[number] += int(np.argmax(is_open)) if is_open.any() else len(places)
+
+    @property
+    def row_columns(self) -> tuple[int, int]:
+        """Where an instance has rows of events."""
+        return (2, 3) if self.is_basic else (0, 1)
+
+    @property
+    def bytes(self) -> int:
+        return int(self.stack.nbytes + self.node.nbytes + self.heads.nbytes)
+
+
+def _moved(stack: Array, base: Array, top: Array) -> Array:
+    size = stack.shape[1]
+    larger = np.zeros((stack.shape[0], 2 * size, stack.shape[2]), np.int64)
+    for c in range(stack.shape[0]):
+        numbers = np.arange(base[c], top[c])
+        larger[c, numbers & (2 * size - 1)] = stack[c, numbers & (size - 1)]
+    return larger
+
+
+@dataclass(slots=True)
+class Feed:
+    """One piece of the input behind the events kept from before, as the kernels see them."""
+
+    table: pa.Table
+    kernel: Kernel[GeneratedSequence]
+    given: Arguments
+    bits: Array
+    codes: Array
+    times: Array
+    positions: Array
+    index: NegationIndex
+    latest: Any
+
+    @property
+    def context(self) -> tuple[Any, ...]:
+        return (
+            self.codes,
+            *self.index.arguments,
+            self.times,
+            self.positions,
+            self.given.columns,
+            self.given.integers,
+            self.given.floats,
+        )
+
+
+class SequenceProgress:
+    """How far a stream has come. Feed it events in order; it gives back matches, and the table they refer to."""
+
+    def __init__(self, program: SequenceProgram, run_limit: int, format_: Format, meter: Meter | None = None) -> None:
+        self.program, self.run_limit, self.format = program, run_limit, format_
+        self.meter = meter if meter is not None else Meter()
+        query = program.query
+        self.window = Window.of(query)
+        self.nullable: frozenset[str] = frozenset()
+        self.stacks = Stacks(len(query.components), program.stacked, program.is_basic)
+        self.keys = [Partitions(("key",)) for _ in program.plan.tests]
+        self.partitions = Partitions(query.partition_by)
+        self.kept_table: pa.Table | None = None
+        self.kept_at, self.kept_positions = EMPTY, EMPTY
+        self.next_positions, self.ended = np.zeros(1, np.int64), np.full(1, -1, np.int64)
+        self.pending = np.empty((0, len(query.components)), ROW)
+
+    # --- feeding -------------------------------------------------------------------------------------------------
+
+    def feed(self, table: pa.Table, is_last: bool = False) -> tuple[pa.Table, FlatMatches]:
+        """The matches that these events complete, in output order, and the table they refer to."""
+        fresh_from = 0
+        if self.kept_table is not None:
+            fresh_from = self.kept_table.num_rows
+            table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
+        feed, numbers = self._prepare(table, fresh_from, is_whole=is_last and self.kept_table is None)
+        found = self._through_the_pipeline(feed, fresh_from)
+        found = self._after_the_end(feed, found, is_last)
+        matches = _flat(found, len(self.program.query.components))
+        if self.format is Format.NON_OVERLAPPING:
+            matches = self._without_overlaps(feed, matches, numbers)
+        result = ordered(matches, self.program.jit)
+        if not is_last:
+            self._retain(feed, numbers)
+        return table, result
+
+    def _prepare(self, table: pa.Table, fresh_from: int, is_whole: bool) -> tuple[Feed, Array]:
+        query = self.program.query
+        assert query.schema is not None
+        started = perf_counter()
+        self.nullable |= nullable_names(table)
+        kernel = self.program.kernel(self.nullable)
+        generated = kernel.generated
+        rows = table.num_rows
+        given = arguments(generated.layout, table, query.schema, types_of(query.schema), one_group(rows), Dictionary())
+        times = times_array(table, query.order_by[0], query.time_type)
+        if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
+            raise GaveUpError(ir.Attribute(None, query.order_by[0]))
+        codes = self._codes(table, generated, is_whole)
+        numbers = self._partition_numbers(table, is_whole)
+        positions = self._event_positions(numbers, fresh_from)
+        self.meter.add("read", rows - fresh_from, rows - fresh_from, perf_counter() - started)
+        started = perf_counter()
+        bits = np.zeros(rows, np.int64)
+        with np.errstate(all="ignore"):
+            kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
+        self.meter.add("SequenceScan", 0, 0, perf_counter() - started)
+        started = perf_counter()
+        index = self._index(generated, bits, codes, times)
+        self.meter.add("NegationIndex", len(index.entries), 0, perf_counter() - started)
+        latest = times.max() if len(times) else times.dtype.type(0)
+        return Feed(table, kernel, given, bits, codes, times, positions, index, latest), numbers
+
+    def _codes(self, table: pa.Table, generated: GeneratedSequence, is_whole: bool) -> Array:
+        """For each attribute of a test, the number of every event's value; -1 where it has none."""
+        codes = np.zeros((max(len(generated.codes), 1), table.num_rows), np.int64)
+        for number, test in enumerate(self.program.plan.tests):
+            names = list(dict.fromkeys([*test.attributes, *filter(None, test.negative)]))
+            both = pa.table({"key": _together(table, names, self.program.query)})
+            if is_whole:
+                found, count = partition_codes(both, ("key",), null_is_a_key=False)
+            else:
+                found = self.keys[number].numbers(both, null_is_a_key=False)
+                count = len(self.keys[number])
+            if test in self.program.plan.get(SequenceScan).tests:
+                self.stacks.more_keys(count)
+            for at, name in enumerate(names):
+                codes[generated.codes.index((number, name))] = found[at * table.num_rows : (at + 1) * table.num_rows]
+        return codes
+
+    @property
+    def _needs_partitions(self) -> bool:
+        return self.window.kind == 1 or self.format is Format.NON_OVERLAPPING
+
+    def _partition_numbers(self, table: pa.Table, is_whole: bool) -> Array:
+        """The partition of each event, where something is counted in it."""
+        if not self._needs_partitions or not self.program.query.partition_by:
+            return np.zeros(table.num_rows, np.int64)
+        if is_whole:
+            numbers, count = partition_codes(table, self.program.query.partition_by, null_is_a_key=False)
+        else:
+            numbers = self.partitions.numbers(table, null_is_a_key=False)
+            count = len(self.partitions)
+        missing = count - len(self.next_positions)
+        if missing > 0:
+            self.next_positions = np.concatenate([self.next_positions, np.zeros(missing, np.int64)])
+            self.ended = np.concatenate([self.ended, np.full(missing, -1, np.int64)])
+        return numbers
+
+    def _event_positions(self, numbers: Array, fresh_from: int) -> Array:
+        """The place of each event in its partition, since the beginning of the stream; where nobody asks, nothing."""
+        if not self._needs_partitions:
+            return EMPTY
+        positions = np.zeros(len(numbers), np.int64)
+        positions[:fresh_from] = self.kept_positions
+        grouped = group(numbers[fresh_from:], len(self.next_positions), self.program.jit)
+        if len(grouped):
+            sizes = np.diff(grouped.begins)
+            within = np.arange(len(grouped)) - np.repeat(grouped.begins[:-1], sizes)
+            positions[fresh_from + grouped.order] = within + np.repeat(self.next_positions[grouped.numbers], sizes)
+            self.next_positions[grouped.numbers] += sizes
+        return positions
+
+    def _index(self, generated: GeneratedSequence, bits: Array, codes: Array, times: Array) -> NegationIndex:
+        first_bit = len(self.program.query.components)
+        rows = [np.flatnonzero((bits >> (first_bit + number)) & 1) for number in generated.judged]
+        keys = []
+        for number, own in zip(generated.judged, rows, strict=True):
+            tied = [test for test in generated.tests if test.negations[number] >= 0]
+            keys.append(codes[tied[0].negations[number]][own] if tied else np.zeros(len(own), np.int64))
+            if tied:  # an event without a value for one of the tests forbids nothing
+                for test in tied[1:]:
+                    keys[-1] = np.where(codes[test.negations[number]][own] < 0, -1, keys[-1])
+        return negation_index(rows, keys, times, self.window.in_time)
+
+    # --- the pipeline --------------------------------------------------------------------------------------------
+
+    def _through_the_pipeline(self, feed: Feed, fresh_from: int) -> Array:
+        stacks, meter = self.stacks, self.meter
+        components = len(self.program.query.components)
+        scan = feed.kernel.functions["scan_basic" if self.program.is_basic else "scan"]
+        st = np.zeros(9, np.int64)
+        st[0], st[5] = fresh_from, components
+        accepts = np.zeros((BLOCK, 1 + self.program.stacked), np.int64)
+        scratch = _Scratch(components)
+        parts: list[Array] = []
+        rows = feed.table.num_rows
+        while st[0] < rows:
+            begin = int(st[0])
+            st[1], st[2], st[3], st[4] = min(begin + BLOCK, rows), 0, stacks.room, 0
+            started = perf_counter()
+            with np.errstate(all="ignore"):
+                status = scan(
+                    st,
+                    feed.bits,
+                    feed.codes,
+                    feed.times,
+                    feed.positions,
+                    stacks.stack,
+                    stacks.base,
+                    stacks.top,
+                    stacks.heads,
+                    accepts,
+                    scratch.at,
+                    stacks.node,
+                    feed.given.columns,
+                    feed.given.integers,
+                    feed.given.floats,
+                )
+            self._check(feed, status)
+            meter.add("SequenceScan", int(st[0]) - begin, 0, perf_counter() - started)
+            meter.most("instances", int((stacks.top - stacks.base).sum()))
+            if st[2]:
+                self._construct(feed, st, accepts, scratch, parts)
+            if status == 1 and stacks.room < max(components, stacks.stack.shape[1] // 4):
+                stacks.grow()
+        if not parts:
+            return np.empty((0, components), ROW)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _construct(self, feed: Feed, st: Array, accepts: Array, scratch: _Scratch, parts: list[Array]) -> None:
+        stacks, meter = self.stacks, self.meter
+        while True:
+            started = perf_counter()
+            st[6], st[8] = 0, 0
+            stack = scratch.stack if self.program.is_basic else stacks.stack
+            with np.errstate(all="ignore"):
+                status = feed.kernel.functions["construct"](
+                    st,
+                    accepts,
+                    scratch.found,
+                    scratch.rows,
+                    scratch.cursor,
+                    scratch.size,
+                    self.run_limit,
+                    stack,
+                    stacks.base,
+                    stacks.node,
+                    *feed.context,
+                )
+            self._check(feed, status)
+            if status == 3:
+                raise self._too_many(feed, int(accepts[st[4], 0]))
+            count = int(st[6])
+            meter.add("SequenceConstruction", int(st[8]), count, perf_counter() - started)
+            for name in feed.kernel.generated.filters:
+                if count and name not in LATE:
+                    count = self._filtered(feed, name, scratch.found, count, scratch.rows)
+            if count:
+                parts.append(scratch.found[:count].copy())
+            if status == 0:
+                meter.add("accepts", int(st[2]), 0, 0.0)
+                return
+            if status == 2:
+                scratch.grow()
+
+    def _filtered(self, feed: Feed, name: str, found: Array, count: int, rows: Array) -> int:
+        started = perf_counter()
+        with np.errstate(all="ignore"):
+            kept = int(feed.kernel.functions[name](found, count, rows, *feed.context))
+        self._check(feed, kept)
+        self.meter.add(name, count, kept, perf_counter() - started)
+        return kept
+
+    def _check(self, feed: Feed, status: int) -> None:
+        if status < 0:
+            raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
+
+    def _after_the_end(self, feed: Feed, found: Array, is_last: bool) -> Array:
+        """The sequences whose windows have closed, where a negation in last place waits for it; and HAVING."""
+        filters = feed.kernel.generated.filters
+        rows = np.zeros(len(self.program.query.components), np.int64)
+        if LATE[0] in filters:
+            if len(self.pending):
+                found = np.concatenate([self.pending, found])
+            if not is_last:
+                since = found[:, -1 if self.format is Format.NON_OVERLAPPING else 0]
+                is_closed = feed.latest - feed.times[since] >= self.window.in_time
+                self.pending, found = found[~is_closed], found[is_closed]
+        found = np.ascontiguousarray(found)
+        for name in LATE:
+            if name in filters and len(found):
+                found = found[: self._filtered(feed, name, found, len(found), rows)]
+        return found
+
+    def _without_overlaps(self, feed: Feed, found: FlatMatches, numbers: Array) -> FlatMatches:
+        """The matches that are given out: of those that end together the best, if it begins after the last one."""
+        partition = numbers[found.last]
+        order = order_of(found, partition, BEST_OF_AN_END_FIRST, self.program.jit)
+        first, last = feed.positions[found.first], feed.positions[found.last]
+        chosen: list[int] = []
+        previous = (-1, -1)
+        for number in order.tolist():
+            here = (int(partition[number]), int(last[number]))
+            if here != previous:
+                previous = here
+                if first[number] > self.ended[here[0]]:
+                    chosen.append(number)
+                    self.ended[here[0]] = last[number]
+        return chosen_matches(found, np.array(chosen, np.int64))
+
+    def _too_many(self, feed: Feed, row: int) -> ExecutionError:
+        names = self.program.query.partition_by
+        values = [feed.table.column(name)[row].as_py() for name in names]
+        where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
+        return ExecutionError(
+            f"one event of the partition {printable(where, 200) if where else 'of all events'} completes more than "
+            f"{self.run_limit:,} sequences",
+            hint="Narrow the query (a shorter WITHIN, an equivalence test, more predicates), or raise run_limit.",
+        )
+
+    # --- keeping -------------------------------------------------------------------------------------------------
+
+    def _retain(self, feed: Feed, numbers: Array) -> None:
+        """Keeps the events that an instance, a negation or a waiting match may still look at."""
+        stacks = self.stacks
+        if self.program.plan.get(SequenceScan).window is not None and self.window.in_time is not None:
+            stacks.prune(feed.times, feed.latest, self.window.in_time)
+        needed = np.zeros(feed.table.num_rows, np.bool_)
+        for array, places in stacks.live():
+            for column in stacks.row_columns:
+                needed[array[places, column]] = True
+        needed[self.pending.ravel()] = True
+        needed[self._live_entries(feed)] = True
+        rows = np.flatnonzero(needed)
+        place = np.full(feed.table.num_rows, -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        for array, places in stacks.live():
+            for column in stacks.row_columns:
+                array[places, column] = place[array[places, column]]
+        self.pending = place[self.pending].astype(ROW)
+        self.kept_table, self.kept_at = feed.table.take(pa.array(rows)).combine_chunks(), rows
+        self.kept_positions = feed.positions[rows] if len(feed.positions) else EMPTY
+        self._forget_keys(feed, rows)
+        if self._needs_partitions and self.program.query.partition_by:
+            self._forget_partitions(numbers[rows])
+
+    def _live_entries(self, feed: Feed) -> Array:
+        """Events of negations; of those in parts of time that have left every window that can be open, none."""
+        size = self.window.in_time
+        if size is None:
+            return feed.index.entries
+        return feed.index.kept(feed.latest.item() - 2 * size, feed.times)
+
+    def _forget_keys(self, feed: Feed, rows: Array) -> None:
+        """Values of which no event is kept lose their numbers; should they come again, they get new ones."""
+        generated = feed.kernel.generated
+        for number, keys in enumerate(self.keys):
+            own = [codes for (test, _), codes in zip(generated.codes, feed.codes, strict=False) if test == number]
+            used = np.zeros(len(keys), np.bool_)
+            for codes in own:
+                kept = codes[rows]
+                used[kept[kept >= 0]] = True
+            if used.all():
+                continue
+            test = self.program.plan.tests[number]
+            stacked = self.program.plan.get(SequenceScan).tests
+            keys.keep(used)
+            if test in stacked:
+                at = stacked.index(test)
+                remaining = self.stacks.heads[at, : len(used)][used]
+                self.stacks.heads[at] = -1
+                self.stacks.heads[at, : len(remaining)] = remaining
+
+    def _forget_partitions(self, kept: Array) -> None:
+        used = np.zeros(len(self.partitions), np.bool_)
+        used[kept[kept >= 0]] = True
+        if not used.all():
+            self.partitions.keep(used)
+            count = len(used)
+            self.next_positions, self.ended = self.next_positions[:count][used], self.ended[:count][used]
+            if not len(self.next_positions):
+                self.next_positions, self.ended = np.zeros(1, np.int64), np.full(1, -1, np.int64)
+
+    # --- saving --------------------------------------------------------------------------------------------------
+
+    def saved(self) -> dict[str, Any]:
+        """All that the progress is, as the parts of a snapshot."""
+        stacks = self.stacks
+        parts: dict[str, Any] = {
+            "nullable": sorted(self.nullable),
+            "kept_positions": self.kept_positions,
+            "next_positions": self.next_positions,
+            "ended": self.ended,
+            "pending": self.pending.astype(np.int64),
+            "stack": stacks.stack.reshape(-1),
+            "node": stacks.node,
+            "base": stacks.base,
+            "top": stacks.top,
+            "heads": stacks.heads.reshape(-1),
+            "kept_table": self.kept_table,
+            "keys": self.partitions.table,
+            "key_count": np.array([len(self.partitions), *(len(keys) for keys in self.keys)], np.int64),
+        }
+        for number, keys in enumerate(self.keys):
+            parts[f"keys_{number}"] = keys.table
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def load(self, parts: Mapping[str, Any]) -> None:
+        """Goes on from where the parts were saved."""
+        stacks, counts = self.stacks, parts["key_count"].tolist()
+        self.nullable = frozenset(parts["nullable"])
+        for name in ("kept_positions", "next_positions", "ended"):
+            setattr(self, name, parts[name])
+        self.pending = parts["pending"].reshape(-1, stacks.components).astype(ROW)
+        stacks.stack = np.ascontiguousarray(
+            parts["stack"].reshape(max(stacks.components - 1, 1), -1, 2 + 2 * stacks.stacked)
+        )
+        stacks.node, stacks.base, stacks.top = parts["node"], parts["base"], parts["top"]
+        stacks.heads = np.ascontiguousarray(parts["heads"].reshape(stacks.stacked, -1, stacks.components))
+        self.kept_table = parts.get("kept_table")
+        self.partitions.load(parts.get("keys"), counts[0])
+        for number, keys in enumerate(self.keys):
+            keys.load(parts.get(f"keys_{number}"), counts[1 + number])
+
+    @property
+    def held(self) -> int:
+        """Bytes that are held between pieces."""
+        table = 0 if self.kept_table is None else self.kept_table.nbytes
+        return int(table + self.stacks.bytes + self.pending.nbytes)
+
+
+@dataclass(slots=True)
+class _Scratch:
+    """Room for the walk back and for the sequences that it finds."""
+
+    components: int
+    found: Array = field(init=False)
+    rows: Array = field(init=False)
+    cursor: Array = field(init=False)
+    size: Array = field(init=False)
+    at: Array = field(init=False)
+    stack: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.found = np.empty((SEQUENCES, self.components), ROW)
+        self.rows, self.cursor = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
+        self.size, self.at = np.zeros(self.components, np.int64), np.zeros(64, np.int64)
+        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 4), np.int64)
+
+    def grow(self) -> None:
+        shape = self.stack.shape
+        self.stack = np.zeros((shape[0], 2 * shape[1], shape[2]), np.int64)
+
+
+def _together(table: pa.Table, names: list[str], query: AnalyzedQuery) -> pa.ChunkedArray:
+    """The columns one below the other, so that equal values get equal numbers."""
+    columns = [table.column(name) for name in names]
+    if len({column.type for column in columns}) > 1:
+        assert query.schema is not None
+        columns = [column.cast(arrow_type(query.schema.type_of(names[0]))) for column in columns]
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
+
+
+def _flat(found: Array, components: int) -> FlatMatches:
+    count = len(found)
+    return FlatMatches(
+        np.arange(count + 1) * components, np.ones((count, components), np.int64), np.ascontiguousarray(found).ravel()
+    )
+
+
+def find_sequences(
+    program: SequenceProgram, table: pa.Table, format_: Format, run_limit: int, meter: Meter | None = None
+) -> FlatMatches:
+    """All matches in a whole table, in output order."""
+    if not table.num_rows:
+        return flat_matches([], len(program.query.components))
+    return SequenceProgress(program, run_limit, format_, meter).feed(table, is_last=True)[1]

@@ -1,0 +1,120 @@
+"""Which plan runs a query: sequence operators or runs, and among the algorithms of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct
+from kleene.errors import UnsupportedError
+from kleene.ir.may_fail import may_fail
+from kleene.ir.options import Strategy, WindowUnit
+from kleene.ir.text import expression_text
+from kleene.plan.cost import cheaper_runs
+from kleene.plan.facts import Facts
+from kleene.plan.operators import Pipeline, basic_pipeline, predicate_of, run_pipeline
+from kleene.plan.optimizer import optimized
+
+
+def choose_pipeline(facts: Facts, algorithm: str, mode: str, columns: Iterable[str] = ()) -> Pipeline:
+    """The plan for a query, with the reasons for it; an error if what was asked for cannot be.
+
+    >>> _, facts = planned("EVENT SEQ(A a, B b) WHERE [x]")
+    >>> choose_pipeline(facts, "auto", "verbose").notes[0]
+    'operators: sequence, since the pattern has no Kleene plus and any event may be passed over'
+    >>> _, facts = planned("EVENT SEQ(A+ a[], B b) WHERE [x]")
+    >>> choose_pipeline(facts, "auto", "verbose").notes[0]
+    "operators: nfa, since 'a' is a Kleene plus"
+    """
+    columns, wanted = tuple(columns), facts.hints.operators
+    reason = why_not_sequences(facts.query) or _why_runs_are_meant(algorithm, mode)
+    if wanted == "sequence" or _asks_for_sequences(facts):
+        if reason is not None:
+            raise UnsupportedError(
+                f"sequence operators cannot run this query: {reason}",
+                hint="For this query operators can be: 'nfa'. Leave out the hints for sequence operators.",
+            )
+        return _sequence(facts, columns, "as was asked for")
+    if wanted is None:
+        reason = reason or _why_rather_runs(facts)
+        if reason is None:
+            why = "since the pattern has no Kleene plus and any event may be passed over"
+            return _sequence(facts, columns, why)
+    chosen, why = choose_algorithm(facts.query, algorithm)
+    runs = optimized(run_pipeline(facts.query, chosen, columns), facts)
+    operators = "as was asked for" if wanted == "nfa" else f"since {reason}"
+    return _noted(runs, f"operators: nfa, {operators}", f"runs: {chosen}, {why}")
+
+
+def _sequence(facts: Facts, columns: Iterable[str], why: str) -> Pipeline:
+    return _noted(optimized(basic_pipeline(facts.query, columns), facts), f"operators: sequence, {why}")
+
+
+def _noted(plan: Pipeline, *notes: str) -> Pipeline:
+    return Pipeline(plan.operators, plan.tests, (*notes, *plan.notes), plan.warnings)
+
+
+def _asks_for_sequences(facts: Facts) -> bool:
+    """Whether a hint was given that means something for sequence operators only."""
+    return any(name not in ("operators", "negation") for name in facts.hints.given())
+
+
+def why_not_sequences(query: AnalyzedQuery) -> str | None:
+    """What the query has that sequence operators have no meaning for."""
+    for component in query.components:
+        if component.is_kleene:
+            return f"'{component.name}' is a Kleene plus"
+    if query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
+        return f"under {query.strategy.value} a match depends on the events that are passed over"
+    return None
+
+
+def _why_runs_are_meant(algorithm: str, mode: str) -> str | None:
+    if algorithm != "auto":
+        return f"algorithm='{algorithm}' asks for runs"
+    if mode == "compressed":
+        return "compressed output is the match buffer that runs share"
+    return None
+
+
+def _why_rather_runs(facts: Facts) -> str | None:
+    """Why runs are the better choice for a query that sequence operators could run."""
+    query = facts.query
+    if query.window is not None and query.window.unit is WindowUnit.EVENTS and query.partition_by:
+        return "a window of events is counted in each partition, and stacks could not be pruned by it"
+    last = len(query.components) - 1
+    for component in query.components:
+        for conjunct in component.begin:
+            components = predicate_of(conjunct, query).components
+            if len(components) > 1 and last not in components and may_fail(conjunct.expression):
+                shown = expression_text(conjunct.expression)
+                return f"{shown} can be an error, and the walk back from the last event may not come to see it"
+    return cheaper_runs(facts)
+
+
+def choose_algorithm(query: AnalyzedQuery, algorithm: str) -> tuple[str, str]:
+    """How runs are followed (SASE+ 2008 §5.2), and why."""
+    walked = what_it_walks(query)
+    if algorithm != "auto":
+        if algorithm in ("merge", "backtrack") and walked is not None:
+            raise UnsupportedError(
+                f"the algorithm '{algorithm}' cannot be used here: a predicate of '{walked}' looks at every event "
+                "of a Kleene variable",
+                hint="Use algorithm='basic' or 'auto'.",
+            )
+        return algorithm, "as was asked for"
+    if walked is not None:
+        return "basic", f"since a predicate of '{walked}' looks at every event of a Kleene variable, so runs stay apart"
+    return "merge", "since runs in the same state that agree in all values still read go on as one"
+
+
+def what_it_walks(query: AnalyzedQuery) -> str | None:
+    """A predicate that looks at every event of an earlier Kleene variable, which a merged run cannot tell apart."""
+    for component in query.components:
+        for conjunct in (*component.begin, *component.take, *component.complete):
+            if walked_by(conjunct, component, conjunct in component.complete):
+                return component.name
+    return None
+
+
+def walked_by(conjunct: Conjunct, own: Component, is_complete: bool) -> list[tuple[str, int]]:
+    return [(name, first) for name, first in conjunct.indexed if name != own.name or is_complete]

@@ -1,0 +1,16 @@
+"""What rewrites go by besides the plan itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.plan.hints import NO_HINTS, Hints
+from kleene.plan.statistics import UNKNOWN, Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    query: AnalyzedQuery
+    hints: Hints = NO_HINTS
+    statistics: Statistics = UNKNOWN

@@ -1,0 +1,260 @@
+"""The operators of a query plan, as values (SASE 2006 §3.1, and the runs of SASE+ beside them).
+
+A plan is a pipeline, bottom first: events go into its first operator, matches come out of its last. An operator shows
+what was pushed into it. `basic_pipeline` makes the plan in which nothing was pushed anywhere (the paper's Figure 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.ir import expr as ir
+from kleene.ir.options import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalence:
+    """All events of a match agree on a value: `attributes[c]` of component c, `negative[n]` of negation n.
+
+    A negation that is not tied has None. It is implied when the query said it by plain equalities.
+    """
+
+    attributes: tuple[str, ...]
+    negative: tuple[str | None, ...] = ()
+    is_implied: bool = False
+
+    def __str__(self) -> str:
+        names = dict.fromkeys([*self.attributes, *filter(None, self.negative)])
+        return f"[{' = '.join(names)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A conjunct with the numbers of the components that it speaks of, ascending."""
+
+    conjunct: Conjunct
+    components: tuple[int, ...]
+
+    @property
+    def is_simple(self) -> bool:
+        return len(self.components) == 1
+
+
+class Printed:
+    """Prints as its kind and what it does, a line for each thing."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        from kleene.plan.text import details_of
+
+        return "\n   ".join([type(self).__name__, *details_of(self)])
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceScan(Printed):
+    """SS→: reads the stream and keeps the events that a sequence may be made of, on stacks.
+
+    `algorithm`: "basic", a runtime stack with a cell for every event; "ais", active instance stacks; "pais", such
+    stacks for every value of an equivalence test, and with several `tests` for every value of each (Multi-PAIS).
+    """
+
+    components: tuple[Component, ...]
+    algorithm: str = "basic"
+    tests: tuple[Equivalence, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceConstruction(Printed):
+    """SC←: from an event that ends the pattern, walks the stacks backwards and makes every sequence it ends."""
+
+    tests: tuple[Equivalence, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+    window: Window | None = None
+    negations: tuple[NegativeComponent, ...] = ()
+    access: str = "index"  # how their events are found, as in NegationFilter
+
+
+@dataclass(frozen=True, slots=True)
+class RunScan(Printed):
+    """NFA^b: carries runs through the events (SASE+ 2008); `algorithm` is basic, merge or backtrack."""
+
+    components: tuple[Component, ...]
+    algorithm: str
+    tests: tuple[Equivalence, ...] = ()
+    window: Window | None = None
+    negations: tuple[NegativeComponent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Printed):
+    """σ: sequences that satisfy the predicates."""
+
+    tests: tuple[Equivalence, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFilter(Printed):
+    """WD: sequences whose first and last event lie within the window."""
+
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class NegationFilter(Printed):
+    """NG: sequences for which no event is found that a negative component forbids.
+
+    `access`: "index" looks intervals up in a time-partitioned index (§3.3), "scan_all" goes through all such events.
+    """
+
+    negations: tuple[NegativeComponent, ...]
+    access: str = "scan_all"
+
+
+@dataclass(frozen=True, slots=True)
+class Having(Printed):
+    """σ on finished matches."""
+
+    condition: ir.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation(Printed):
+    """TF: a row for each match, with these columns."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing(Printed):
+    """No match can exist, so that no event need be read."""
+
+    reason: str
+
+
+Operator = (
+    SequenceScan
+    | SequenceConstruction
+    | RunScan
+    | Selection
+    | WindowFilter
+    | NegationFilter
+    | Having
+    | Transformation
+    | Nothing
+)
+_ORDER: tuple[type, ...] = (
+    Nothing,
+    SequenceScan,
+    RunScan,
+    SequenceConstruction,
+    Selection,
+    WindowFilter,
+    NegationFilter,
+    Having,
+    Transformation,
+)
+Kind = TypeVar("Kind", bound=Operator)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Operators, bottom first; `notes` say what was decided, and why; `tests` are all that negations must respect."""
+
+    operators: tuple[Operator, ...]
+    tests: tuple[Equivalence, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def find(self, kind: type[Kind]) -> Kind | None:
+        return next((operator for operator in self.operators if isinstance(operator, kind)), None)
+
+    def get(self, kind: type[Kind]) -> Kind:
+        found = self.find(kind)
+        assert found is not None, f"the plan has no {kind.__name__}"
+        return found
+
+    def put(self, *operators: Operator) -> Pipeline:
+        """The plan with these in place of those of the same kind; an operator that has nothing left to do is gone."""
+        kinds = {type(operator) for operator in operators}
+        kept = [operator for operator in self.operators if type(operator) not in kinds]
+        added = [operator for operator in operators if not _is_idle(operator)]
+        return replace(self, operators=tuple(sorted([*kept, *added], key=lambda item: _ORDER.index(type(item)))))
+
+    def drop(self, kind: type[Operator]) -> Pipeline:
+        return replace(self, operators=tuple(item for item in self.operators if not isinstance(item, kind)))
+
+    def noting(self, *notes: str) -> Pipeline:
+        return replace(self, notes=(*self.notes, *notes))
+
+    @property
+    def is_sequence(self) -> bool:
+        return self.find(SequenceScan) is not None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.find(Nothing) is not None
+
+    def __str__(self) -> str:
+        from kleene.plan.text import pipeline_text
+
+        return pipeline_text(self)
+
+
+def _is_idle(operator: Operator) -> bool:
+    match operator:
+        case Selection(tests=tests, predicates=predicates):
+            return not tests and not predicates
+        case NegationFilter(negations=negations):
+            return not negations
+    return False
+
+
+def basic_pipeline(query: AnalyzedQuery, columns: Iterable[str] = ()) -> Pipeline:
+    """The plan of the paper's Figure 1: sequences by type alone, then all predicates, the window, and negations."""
+    components = tuple(replace(component, begin=()) for component in query.components)
+    predicates = tuple(predicate_of(item, query) for component in query.components for item in component.begin)
+    tests = bracketed_tests(query)
+    operators: list[Operator] = [SequenceScan(components), SequenceConstruction()]
+    operators.append(Selection(tests, predicates))
+    if query.window is not None:
+        operators.append(WindowFilter(query.window))
+    operators.append(NegationFilter(query.negations))
+    return _finished(operators, query, columns, tests)
+
+
+def run_pipeline(query: AnalyzedQuery, algorithm: str, columns: Iterable[str] = ()) -> Pipeline:
+    """The plan that carries runs through an automaton: predicates and the window are part of it."""
+    tests = bracketed_tests(query)
+    scan = RunScan(query.components, algorithm, tests if query.partition_by else (), query.window)
+    return _finished([scan, NegationFilter(query.negations)], query, columns, tests)
+
+
+def _finished(
+    operators: list[Operator], query: AnalyzedQuery, columns: Iterable[str], tests: tuple[Equivalence, ...]
+) -> Pipeline:
+    if query.having is not None:
+        operators.append(Having(query.having))
+    return Pipeline((), tests).put(*operators, Transformation(tuple(columns)))
+
+
+def bracketed_tests(query: AnalyzedQuery) -> tuple[Equivalence, ...]:
+    count, negative = len(query.components), len(query.negations)
+    return tuple(Equivalence((name,) * count, (name,) * negative) for name in query.key)
+
+
+def predicate_of(conjunct: Conjunct, query: AnalyzedQuery) -> Predicate:
+    """The conjunct with the components that it speaks of; one that speaks of none belongs to the first."""
+    numbers = {component.name: number for number, component in enumerate(query.components)}
+    names = {
+        node.variable
+        for node in ir.walk(conjunct.expression)
+        if isinstance(node, (ir.Attribute, ir.Events, ir.Length)) and node.variable in numbers
+    }
+    return Predicate(conjunct, tuple(sorted(numbers[name] for name in names if name is not None)) or (0,))

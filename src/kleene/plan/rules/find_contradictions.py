@@ -1,0 +1,49 @@
+"""Predicates that contradict each other leave nothing to look for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kleene.ir.may_fail import may_fail
+from kleene.plan.facts import Facts
+from kleene.plan.operators import NegationFilter, Nothing, Pipeline, Transformation
+from kleene.plan.predicates import needed_together, negations_of
+from kleene.plan.unsatisfiable import why_never
+
+
+def find_contradictions(plan: Pipeline, facts: Facts) -> Pipeline:
+    """The empty plan, with a warning, where no events can satisfy all predicates; negations of nothing are left out.
+
+    >>> plan, facts = planned("EVENT SEQ(A a, B b) WHERE a.x > 5 AND a.x < 3")
+    >>> after = find_contradictions(plan, facts)
+    >>> print(after)
+    TF transformation
+    └─ ∅ nothing
+          a.x > 5 and a.x < 3 cannot both hold
+    >>> after.warnings
+    ('the query has no matches: a.x > 5 and a.x < 3 cannot both hold',)
+    """
+    together = needed_together(plan)
+    if any(may_fail(item.expression) for part in together for item in part):
+        return plan  # whoever asks is told of the error, not that there is nothing
+    for part in together:
+        reason = why_never([item.expression for item in part])
+        if reason is not None:
+            empty = replace(plan, operators=(), warnings=(*plan.warnings, f"the query has no matches: {reason}"))
+            return empty.put(Nothing(reason), plan.get(Transformation))
+    return _without_vain_negations(plan)
+
+
+def _without_vain_negations(plan: Pipeline) -> Pipeline:
+    negations = negations_of(plan)
+    kept = []
+    for negation in negations:
+        expressions = [item.expression for item in negation.predicates]
+        reason = None if any(map(may_fail, expressions)) else why_never(expressions)
+        if reason is None:
+            kept.append(negation)
+        else:
+            plan = replace(plan, warnings=(*plan.warnings, f"a negation forbids nothing: {reason}"))
+    if len(kept) == len(negations):
+        return plan
+    return plan.put(replace(plan.get(NegationFilter), negations=tuple(kept)))

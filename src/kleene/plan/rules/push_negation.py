@@ -1,0 +1,82 @@
+"""A negation is judged before the match is whole, where that saves work (the paper suggests it in §5.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kleene.analysis.analyzed import AnalyzedQuery, NegativeComponent
+from kleene.ir import expr as ir
+from kleene.ir.may_fail import may_fail
+from kleene.ir.options import Strategy
+from kleene.plan.facts import Facts
+from kleene.plan.operators import NegationFilter, Pipeline, RunScan, SequenceConstruction
+
+_CONTIGUOUS = (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
+
+
+def push_negation(plan: Pipeline, facts: Facts) -> Pipeline:
+    """The plan with negations in construction, if they can be judged before its walk has come to the first component.
+
+    Under runs, a negation that one event alone decides ends runs when the event comes.
+
+    >>> plan, facts = planned("EVENT SEQ(A a, B b, !(C c), D d) WHERE [x] WITHIN 10")
+    >>> print(push_negation(plan, facts))
+    TF transformation
+    └─ WD window
+       │  within 10
+       └─ σ selection
+          │  [x]
+          └─ SC← sequence construction
+             │  !(C c)
+             └─ SS→ sequence scan
+                   (A a, B b, D d)
+                   runtime stack, a cell for every event
+    """
+    negation = plan.find(NegationFilter)
+    if negation is None or facts.hints.negation_place == "late":
+        return plan
+    runs, construction = plan.find(RunScan), plan.find(SequenceConstruction)
+    if runs is not None:
+        return _into_runs(plan, negation, runs, facts)
+    assert construction is not None
+    pushed = tuple(item for item in negation.negations if judged_at(item, facts.query) > 0)
+    kept = tuple(item for item in negation.negations if item not in pushed)
+    return plan.put(replace(construction, negations=pushed, access=negation.access), replace(negation, negations=kept))
+
+
+def judged_at(negation: NegativeComponent, query: AnalyzedQuery) -> int:
+    """The component that, walking back, must be bound before the negation can be judged; -1: after all of them."""
+    if not 0 < negation.gap < len(query.components):
+        return -1
+    numbers = {component.name: number for number, component in enumerate(query.components)}
+    named = (
+        numbers[str(node.variable)]
+        for conjunct in negation.predicates
+        for node in ir.walk(conjunct.expression)
+        if isinstance(node, (ir.Attribute, ir.Events, ir.Length)) and node.variable in numbers
+    )
+    return min([negation.gap - 1, *named])
+
+
+def _into_runs(plan: Pipeline, negation: NegationFilter, runs: RunScan, facts: Facts) -> Pipeline:
+    in_middle = [item for item in negation.negations if 0 < item.gap < len(runs.components)]
+    if facts.query.strategy in _CONTIGUOUS:
+        # Nothing lies between neighbours, so that nothing can be forbidden there.
+        return plan.put(
+            replace(negation, negations=tuple(item for item in negation.negations if item not in in_middle))
+        )
+    pushed = tuple(item for item in in_middle if _is_decided_alone(item))
+    kept = tuple(item for item in negation.negations if item not in pushed)
+    return plan.put(replace(runs, negations=pushed), replace(negation, negations=kept))
+
+
+def _is_decided_alone(negation: NegativeComponent) -> bool:
+    return all(
+        not may_fail(item.expression)
+        and all(
+            node.variable == negation.name
+            for node in ir.walk(item.expression)
+            if isinstance(node, (ir.Attribute, ir.Events, ir.Length))
+        )
+        for item in negation.predicates
+    )

@@ -1,0 +1,55 @@
+"""Statistics that a plan is chosen by: how many events there are of each type, how many values of each attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kleene.errors import UnsupportedError, listed, printable, shown
+
+NAMES = ("events", "distinct")
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """`events[type]`: how many; `distinct[attribute]`: how many values. What is not known is not there."""
+
+    events: Mapping[str, float] = field(default_factory=dict)
+    distinct: Mapping[str, float] = field(default_factory=dict)
+    source: str = "given"
+
+    def share(self, types: tuple[str, ...]) -> float | None:
+        """The part of all events that is of these types."""
+        total = sum(self.events.values())
+        return sum(self.events.get(name, 0) for name in types) / total if total else None
+
+
+UNKNOWN = Statistics(source="unknown")
+
+
+def checked_statistics(given: Statistics | Mapping[str, Any] | None) -> Statistics | None:
+    """The statistics that a user gave.
+
+    >>> checked_statistics({"events": {"A": 100, "B": 5}, "distinct": {"id": 40}}).share(("B",))
+    0.047619047619047616
+    """
+    if given is None or isinstance(given, Statistics):
+        return given
+    if not isinstance(given, Mapping):
+        raise UnsupportedError(f"statistics is a dict, and {shown(given)} was given", hint=_example())
+    for name, numbers in given.items():
+        if name not in NAMES:
+            raise UnsupportedError(f"statistics have no {shown(name)}", hint=f"They have {listed(NAMES)}. {_example()}")
+        if not isinstance(numbers, Mapping):
+            raise UnsupportedError(f"statistics['{name}'] is a dict of numbers by name", hint=_example())
+        for key, number in numbers.items():
+            if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
+                raise UnsupportedError(
+                    f"statistics['{name}'][{printable(repr(key))}] is {shown(number)}, and a count is 0 or more"
+                )
+    return Statistics(given.get("events", {}), given.get("distinct", {}))
+
+
+def _example() -> str:
+    return 'For example: {"events": {"Shelf": 1000}, "distinct": {"id": 50}}.'

@@ -1,0 +1,133 @@
+"""A pipeline as a tree for people: the last operator on top, events at the bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+from kleene.analysis.analyzed import Component, NegativeComponent
+from kleene.ir.options import Window
+from kleene.ir.text import expression_text, name_text, window_text
+from kleene.plan.operators import (
+    Equivalence,
+    Having,
+    NegationFilter,
+    Nothing,
+    Pipeline,
+    Predicate,
+    RunScan,
+    Selection,
+    SequenceConstruction,
+    SequenceScan,
+    Transformation,
+    WindowFilter,
+)
+
+NAMES: dict[type, str] = {
+    SequenceScan: "SS→ sequence scan",
+    SequenceConstruction: "SC← sequence construction",
+    RunScan: "NFA^b runs",
+    Selection: "σ selection",
+    WindowFilter: "WD window",
+    NegationFilter: "NG negation",
+    Having: "σ having",
+    Transformation: "TF transformation",
+    Nothing: "∅ nothing",
+}
+ALGORITHMS = {
+    "basic": "runtime stack, a cell for every event",
+    "ais": "active instance stacks (AIS)",
+    "pais": "active instance stacks partitioned by value (PAIS)",
+}
+
+
+def pipeline_text(pipeline: Pipeline, figures: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The tree; `figures` are lines to add to operators, by the names of their kinds."""
+    lines: list[str] = []
+    for depth, operator in enumerate(reversed(pipeline.operators)):
+        indent = "   " * (depth - 1) + "└─ " if depth else ""
+        lines.append(indent + NAMES[type(operator)])
+        details = chain(details_of(operator), (figures or {}).get(type(operator).__name__, ()))
+        has_child = depth + 1 < len(pipeline.operators)
+        lines += ["   " * depth + ("│  " if has_child else "   ") + detail for detail in details]
+    return "\n".join(lines)
+
+
+def details_of(operator: object) -> Iterable[str]:
+    """What the operator does, a line for each thing."""
+    match operator:
+        case SequenceScan():
+            yield _pattern(operator.components)
+            yield _stacks(operator)
+        case RunScan():
+            yield _pattern(operator.components)
+            if operator.tests:
+                yield f"partitioned by {_tests(operator.tests)}"
+            yield from (f"{absence_text(item)}, which ends runs" for item in operator.negations)
+        case NegationFilter():
+            yield f"by {'time-partitioned index' if operator.access == 'index' else 'going through all such events'}"
+        case Having():
+            yield expression_text(operator.condition)
+        case Transformation():
+            if operator.columns:
+                yield ", ".join(operator.columns)
+        case Nothing():
+            yield operator.reason
+    if isinstance(operator, (SequenceConstruction, Selection)) and operator.tests:
+        how = " by dynamic filtering" if isinstance(operator, SequenceConstruction) else ""
+        yield f"{_tests(operator.tests)}{how}"
+    if isinstance(operator, (SequenceScan, SequenceConstruction, Selection)):
+        yield from (_predicate(item) for item in operator.predicates)
+    if isinstance(operator, (SequenceConstruction, NegationFilter)):
+        yield from (absence_text(item) for item in operator.negations)
+    if isinstance(operator, (SequenceScan, SequenceConstruction, WindowFilter, RunScan)) and operator.window:
+        yield f"within {window_text(operator.window)}{_use(operator)}"
+
+
+def _use(operator: object) -> str:
+    match operator:
+        case SequenceScan():
+            return ": events out of reach are not kept"
+        case SequenceConstruction():
+            return ": the walk back ends there"
+    return ""
+
+
+def _pattern(components: Sequence[Component]) -> str:
+    return f"({', '.join(component_text(item) for item in components)})"
+
+
+def component_text(component: Component) -> str:
+    types = [name_text(name, allow_dash=True) for name in component.types]
+    of = types[0] if len(types) == 1 else f"ANY({', '.join(types)})"
+    plus, brackets = ("+", "[]") if component.is_kleene else ("", "")
+    return f"{of}{plus} {name_text(component.name)}{brackets}" if component.named else f"{of}{plus}"
+
+
+def _stacks(scan: SequenceScan) -> str:
+    if len(scan.tests) > 1:
+        return f"active instance stacks for each value of {_tests(scan.tests)} (Multi-PAIS)"
+    by = f", by {_tests(scan.tests)}" if scan.tests else ""
+    return f"{ALGORITHMS[scan.algorithm]}{by}"
+
+
+def _tests(tests: Sequence[Equivalence]) -> str:
+    return " ".join(map(str, tests))
+
+
+def _predicate(predicate: Predicate) -> str:
+    return expression_text(predicate.conjunct.expression)
+
+
+def absence_text(negation: NegativeComponent) -> str:
+    types = [name_text(name, allow_dash=True) for name in negation.types]
+    of = types[0] if len(types) == 1 else f"ANY({', '.join(types)})"
+    name = "" if negation.name.startswith("#") else f" {name_text(negation.name)}"
+    where = " and ".join(expression_text(item.expression) for item in negation.predicates)
+    return f"!({of}{name})" + (f" with {where}" if where else "")
+
+
+def window_bound(window: Window | None) -> str:
+    if window is None:
+        return "none: nothing bounds what must be kept"
+    return window_text(window)
