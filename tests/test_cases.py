@@ -12,7 +12,6 @@ ERRORS = load("errors.toml")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.filterwarnings("ignore:the query has no matches:kleene.KleeneWarning")
 def test_case_on_arrow(case: Case) -> None:
     found = run_case(case, engine="reference")
     check(case, found.column_names, found.to_pylist())

@@ -39,7 +39,7 @@ HOMES = {
     "pyspark": {"spark"},
     "typer": {"cli"},
     "rich": {"cli", "show"},
-    "pyarrow": {"engine", "api", "spark", "files", "datasets"},
+    "pyarrow": {"engine", "api", "explain", "spark", "files", "datasets"},
 }
 
 

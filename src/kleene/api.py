@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -16,11 +15,13 @@ from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, war
 from kleene.analysis.value_types import FUNCTIONS
 from kleene.engine import compressed
 from kleene.engine import progress as engine_progress
+from kleene.engine.choice import SMALL
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, run
+from kleene.engine.sampling import sampled_statistics
 from kleene.errors import SchemaError, UnsupportedError
-from kleene.explain import explain_code, explain_dot, explain_text
+from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
@@ -123,13 +124,12 @@ class Query:
         options |= {"plan": plan, "statistics": statistics}
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, False)
-            read: Callable[[Any], tuple[pa.Table, Plan]] = partial(prepare_rows, self.definition, options=options)
-            sort_columns: tuple[str, ...] = ()
-        else:
-            order = make_order_key(() if order_by is None else order_by, tie_break)
-            read = partial(prepare, self.definition, order=order, type_column=type_column, options=options)
-            sort_columns = order.columns
-        return Progress(read, like, snapshot, sort_columns)
+            table, chosen = prepare_rows(self.definition, like, options)
+            return Progress(chosen, table, lambda piece: prepare_rows(self.definition, piece, options)[0], snapshot)
+        order = make_order_key(() if order_by is None else order_by, tie_break)
+        table, schema = read_events(like, order, type_column)
+        chosen = plan_events(self.definition, schema, order, options)
+        return Progress(chosen, table, lambda piece: read_events(piece, order, type_column)[0], snapshot, order.columns)
 
     def explain(
         self,
@@ -138,27 +138,62 @@ class Query:
         order_by: str | Sequence[str] = (),
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
+        plan: Mapping[str, str] | None = None,
+        statistics: Mapping[str, Mapping[str, float]] | None = None,
+        engine: str = "auto",
+        algorithm: str = "auto",
         dot: bool = False,
+        svg: bool = False,
         code: bool = False,
+        analyze: bool = False,
     ) -> str:
-        """How the query is understood and will be run: its automaton, its engine, and how the input may be split.
+        """How the query is understood and will be run: its plan with reasons, its automaton, how the input is split.
 
-        With events (which are not matched) attributes and types are checked too. `dot` gives the automaton in the
-        language of Graphviz instead; `code`, which needs events, the code that is compiled for the query.
+        >>> print(sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours").explain())  # doctest: +ELLIPSIS
+        PATTERN SEQ(Shelf a, Exit b)
+        ...
+        plan
+          TF transformation
+          │  id, a, b, match_start, match_end
+          └─ SC← sequence construction
+             │  within 12 hours: the walk back ends there
+             └─ SS→ sequence scan
+                   (Shelf a, Exit b)
+                   active instance stacks partitioned by value (PAIS), by [id]
+                   within 12 hours: events out of reach are not kept
+        ...
+
+        With events attributes and types are checked too. `plan`, `statistics`, `engine` and `algorithm` are those of
+        `match`. `analyze` runs the query on the events (Arrow, or what converts to it) and adds what went through each
+        operator and how long it took. `dot` and `svg` give the automaton instead, for Graphviz or as a picture; `code`,
+        which needs events, the code that is compiled for the query.
         """
-        if events is not None and is_spark(events):
-            order = make_order_key(order_by, tie_break)
-            plan = spark_batch().plan_of(self.definition, events, order, type_column)
-        elif is_row_pattern(self.definition):
-            schema = None if events is None else Schema(attributes_of(read_rows(events).schema))
-            plan = make_plan(analyze_row_pattern(self.definition, schema))
-        elif events is None:
-            plan = make_plan(analyze(self.definition))
-        else:
-            _, plan = prepare(self.definition, events, make_order_key(order_by, tie_break), type_column, {})
+        options = {"plan": plan, "statistics": statistics, "engine": engine, "algorithm": algorithm}
+        table, chosen = self._explained(events, make_order_key(order_by, tie_break), type_column, options)
         if code:
-            return explain_code(plan)
-        return explain_dot(plan.query) if dot else explain_text(plan)
+            return explain_code(chosen)
+        if dot or svg:
+            return explain_dot(chosen.query) if dot else explain_svg(chosen.query)
+        if analyze and table is None:
+            raise UnsupportedError(
+                "explain(analyze=True) runs the query in this process, on events in Arrow's form",
+                hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
+            )
+        return explain_text(chosen, table if analyze else None)
+
+    def _explained(
+        self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
+    ) -> tuple[pa.Table | None, Plan]:
+        """The events in their order, where they are in this process, and the plan."""
+        if events is not None and is_spark(events):
+            return None, spark_batch().plan_of(self.definition, events, order, type_column, options)
+        if is_row_pattern(self.definition):
+            if events is None:
+                return None, make_plan(analyze_row_pattern(self.definition, None), **options)
+            return prepare_rows(self.definition, events, options)
+        if events is None:
+            return None, make_plan(analyze(self.definition), **options)
+        return prepare(self.definition, events, order, type_column, options)
 
 
 class Progress:
@@ -169,22 +204,22 @@ class Progress:
 
     def __init__(
         self,
-        read: Callable[[Any], tuple[pa.Table, Plan]],
-        like: Any,
+        plan: Plan,
+        like: pa.Table,
+        read: Callable[[Any], pa.Table],
         snapshot: bytes | None,
         sort_columns: Sequence[str] = (),
     ) -> None:
         self._read = read
-        table, plan = read(like)
         make = engine_progress.Progress
         if snapshot is None:
-            self._progress = make(plan, table.schema, sort_columns)
+            self._progress = make(plan, like.schema, sort_columns)
         else:
-            self._progress = make.restore(plan, table.schema, snapshot, sort_columns)
+            self._progress = make.restore(plan, like.schema, snapshot, sort_columns)
 
     def feed(self, events: Any) -> pa.Table:
         """The matches that can be given out now."""
-        return self._progress.feed(self._read(events)[0])
+        return self._progress.feed(self._read(events))
 
     def finish(self) -> pa.Table:
         """The matches that waited for the end; after that nothing can be fed."""
@@ -204,9 +239,24 @@ def prepare(
 ) -> tuple[pa.Table, Plan]:
     """The events in their order, and the plan for them."""
     table, schema = read_events(events, order, type_column)
-    plan = make_plan(analyze(definition, schema, order.order_by), **options)
+    is_large = table.num_rows > SMALL and options.get("engine") != "reference"
+    return table, plan_events(definition, schema, order, options, table if is_large else None)
+
+
+def plan_events(
+    definition: QueryDefinition,
+    schema: Schema,
+    order: OrderKey,
+    options: Mapping[str, Any],
+    sample: pa.Table | None = None,
+) -> Plan:
+    """The plan for events of the schema; statistics that were not given are measured on the sample, if there is one."""
+    query = analyze(definition, schema, order.order_by)
+    if sample is not None and options.get("statistics") is None:
+        options = {**options, "statistics": sampled_statistics(sample, query)}
+    plan = make_plan(query, **options)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)
-    return table, plan
+    return plan
 
 
 def match_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> pa.Table:

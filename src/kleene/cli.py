@@ -34,7 +34,7 @@ from kleene.files import EventFiles, find_files, output_kind, read_arrow, write_
 from kleene.ir.pattern import variables_in
 from kleene.program import Program, program
 from kleene.schema_text import parse_schema
-from kleene.show import match_table
+from kleene.show import explanation, match_table
 
 app = typer.Typer(
     add_completion=False,
@@ -138,12 +138,62 @@ def check(
 @app.command()
 def explain(
     query: QueryFile,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="Events, as for match: checks columns, and measures statistics."),
+    ] = None,
+    order_by: Annotated[
+        list[str] | None, typer.Option("--order-by", "-b", help="The column that orders the events.")
+    ] = None,
+    type_column: Annotated[str, typer.Option(help="The column that tells the type of an event.")] = "type",
+    hints: Annotated[
+        list[str] | None,
+        typer.Option("--plan", "-p", help="A hint, such as scan=ais or operators=nfa; repeat for more."),
+    ] = None,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run the query on the input; show counts and times of each operator.")
+    ] = False,
+    code: Annotated[bool, typer.Option("--code", help="The code that is compiled for the query.")] = False,
     dot: Annotated[bool, typer.Option("--dot", help="The automaton in the language of Graphviz.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="The automaton as a picture.")] = False,
 ) -> None:
-    """Show how a query is understood: its automaton, its window, how the input may be split."""
+    """Show how a query is understood and will be run: its plan and the reasons for it, its window, its automaton."""
     with _errors():
-        # Not through rich: what is printed must survive a pipe into Graphviz as it is.
-        print(_read_program(query).explain(dot=dot))
+        queries = _read_program(query)
+        options: dict[str, Any] = {"plan": _hints(hints or []), "analyze": analyze}
+        options |= {"code": code, "dot": dot, "svg": svg}
+        events = None
+        if inputs:
+            files = _read_inputs(inputs)
+            events = (
+                {name: read_arrow(part) for name, part in files.items()}
+                if isinstance(files, dict)
+                else read_arrow(files)
+            )
+            options |= {"order_by": order_by or (), "type_column": type_column}
+        if events is None and (analyze or code):
+            raise UnsupportedError(
+                f"--{'analyze' if analyze else 'code'} needs events", hint="Name them with --input, and --order-by."
+            )
+        if svg and len(queries.queries) > 1:
+            raise UnsupportedError("one picture shows one query", hint="Put the query into a file of its own.")
+        text = queries.explain(events, **options)
+        if dot or svg or code:
+            print(text)  # not through rich: it must survive a pipe as it is
+        else:
+            output.print(explanation(text), soft_wrap=True)
+
+
+def _hints(given: list[str]) -> dict[str, str] | None:
+    found: dict[str, str] = {}
+    for item in given:
+        name, separator, value = item.partition("=")
+        if not separator:
+            raise UnsupportedError(
+                f"the hint '{printable(item)}' has no value", hint="Write NAME=VALUE: --plan scan=ais"
+            )
+        found[name.strip()] = value.strip()
+    return found or None
 
 
 def _version(wanted: bool) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.compile import compile_automaton
 from kleene.automaton.row_pattern import compile_row_automaton, row_automaton_dot, row_automaton_text
+from kleene.automaton.svg import automaton_svg, row_automaton_svg
 from kleene.automaton.text import automaton_dot, automaton_text
+from kleene.engine.analyze import analyzed
 from kleene.engine.choice import choose, source_of
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
-from kleene.ir.row_text import row_query_text
+from kleene.ir.row_text import pattern_text, row_query_text
 from kleene.ir.text import equivalence_text, query_text, window_text
-from kleene.plan.plan import Plan, output_columns
+from kleene.plan.operators import Pipeline, RowScan, SequenceScan, Transformation
+from kleene.plan.plan import ByKey, Plan, output_columns
+from kleene.plan.text import component_text, pipeline_text
 
 _STRATEGIES = {
     Strategy.STRICT_CONTIGUITY: "selected events are neighbours in the whole input",
@@ -27,21 +33,35 @@ _SELECTIONS = {
 }
 
 
-def explain_text(plan: Plan) -> str:
+def explain_text(plan: Plan, table: pa.Table | None = None) -> str:
+    """The explanation; with a table, the plan is run on it and what was counted is added."""
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):
         text, facts = row_query_text(query.definition), _row_facts(query)
         automaton = row_automaton_text(compile_row_automaton(query))
+        pipeline = _row_pipeline(query)
+        warnings = query.warnings
     else:
-        text, facts = query_text(query.definition), _facts(query)
+        assert plan.pipeline is not None
+        pipeline = plan.pipeline
+        text, facts = query_text(query.definition), _facts(query, pipeline)
         automaton = automaton_text(compile_automaton(query))
+        warnings = (*query.warnings, *pipeline.warnings)
     choice = choose(plan)
-    facts |= {"split": str(plan.split), "engine": f"{choice.engine}: {choice.reason}"}
-    if plan.pipeline is not None:
-        facts |= dict(note.split(": ", 1) for note in plan.pipeline.notes)
+    facts |= {"split": _split_text(plan)}
+    facts |= dict(note.split(": ", 1) for note in pipeline.notes)
+    facts |= {"engine": f"{choice.engine}: {choice.reason}"}
     lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
-    lines += [f"{'warning':<10} {warning}" for warning in query.warnings]
-    return "\n".join([*lines, "", "automaton", *("  " + line for line in automaton.splitlines())])
+    lines += [f"{'warning':<10} {warning}" for warning in warnings]
+    figures = None if table is None else analyzed(plan, table)
+    lines += _section("plan", pipeline_text(pipeline, None if figures is None else figures.operators))
+    if figures is not None:
+        lines += _section("run", "\n".join(figures.whole))
+    return "\n".join([*lines, *_section("automaton", automaton)])
+
+
+def _section(name: str, text: str) -> list[str]:
+    return ["", name, *("  " + line for line in text.splitlines())]
 
 
 def explain_code(plan: Plan) -> str:
@@ -60,11 +80,66 @@ def explain_dot(query: AnalyzedQuery | AnalyzedRowPattern) -> str:
     return automaton_dot(compile_automaton(query))
 
 
-def _facts(query: AnalyzedQuery) -> dict[str, str]:
+def explain_svg(query: AnalyzedQuery | AnalyzedRowPattern) -> str:
+    if isinstance(query, AnalyzedRowPattern):
+        return row_automaton_svg(compile_row_automaton(query))
+    return automaton_svg(compile_automaton(query))
+
+
+def _row_pipeline(query: AnalyzedRowPattern) -> Pipeline:
+    definition = query.definition
+    how = {
+        Selection.PREFERRED: "depth first in order of preference; from a state and row that failed never again",
+        Selection.ALL_MATCHES: "depth first, every way",
+        Selection.FIRST_COMPLETED: "partial matches are carried along, with their aggregates",
+    }
+    search = [f"({pattern_text(definition.pattern)})", how[definition.selection]]
+    if query.partition_by:
+        search.append(f"partitioned by {', '.join(query.partition_by)}")
+    if definition.window is not None:
+        search.append(f"within {window_text(definition.window)}")
+    output = tuple(measure.name for measure in definition.measures or ())
+    return Pipeline(()).put(RowScan(tuple(search)), Transformation((definition.rows_per_match.value, *output)))
+
+
+def _split_text(plan: Plan) -> str:
+    if isinstance(plan.split, ByKey):
+        return f"{plan.split}: each key is matched on its own, anywhere"
+    return str(plan.split)
+
+
+def _state_text(query: AnalyzedQuery, pipeline: Pipeline) -> str:
+    """What must be kept between events, and what bounds it."""
+    if pipeline.is_empty:
+        return "nothing is kept"
+    scan = pipeline.find(SequenceScan)
+    kept = "runs and their events"
+    if scan is not None:
+        names = [component_text(item) for item in scan.components[:-1]]
+        kept = f"events of {', '.join(names)}" if names else "nothing"
+    if scan is not None and scan.algorithm == "basic":
+        kept = "every event"
+    if not _is_bounded(query, pipeline):
+        return f"{kept}, all of them to the end: no window bounds them"
+    assert query.window is not None
+    reach = window_text(query.window)
+    return f"{kept}, of the last {reach} only" + (
+        "" if query.window.unit is WindowUnit.EVENTS else "; what is older is dropped"
+    )
+
+
+def _is_bounded(query: AnalyzedQuery, pipeline: Pipeline) -> bool:
+    """Whether the window bounds what the plan keeps."""
+    scan = pipeline.find(SequenceScan)
+    return query.window is not None and (scan is None or scan.window is not None)
+
+
+def _facts(query: AnalyzedQuery, pipeline: Pipeline) -> dict[str, str]:
     return {
         "strategy": f"{query.strategy.value}: {_STRATEGIES[query.strategy]}",
         "partition": _partition_text(query),
         "window": _window_text(query.window),
+        "state": _state_text(query, pipeline),
         "output": ", ".join(output_columns(query)),
     }
 

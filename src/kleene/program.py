@@ -72,8 +72,16 @@ class Program:
             results[name] = runner.result(composite, definition)
         return {name: results[name] for name in self.names}
 
-    def explain(self, *, dot: bool = False) -> str:
-        return "\n\n".join(query.explain(dot=dot) for query in self.queries)
+    def explain(self, events: Any = None, **options: Any) -> str:
+        """Each query's explanation, as `Query.explain` gives it.
+
+        With events, only for queries that read the input: those that read a stream of another query have no events.
+        """
+        shown = []
+        for query in self.queries:
+            is_composed = query.definition.from_stream in self.names
+            shown.append(query.explain(**_without_events(options)) if is_composed else query.explain(events, **options))
+        return "\n\n".join(shown)
 
     def _input_of(self, definition: QueryDefinition, events: Any) -> Any:
         source = definition.from_stream
@@ -100,6 +108,10 @@ def program(text: str, parameters: Mapping[str, str | int] | None = None) -> Pro
     found = Program(tuple(map(Query, definitions)))
     _check_streams(found)
     return found
+
+
+def _without_events(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in ("order_by", "tie_break", "analyze")}
 
 
 def _check_streams(found: Program) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime
 from typing import Any
 
@@ -42,3 +43,27 @@ def value_text(value: Any) -> str:
         case date():
             return value.isoformat()
     return str(value)
+
+
+_STYLES = (
+    (re.compile(r"^(PATTERN|EVENT|WHERE|WITHIN|HAVING|RETURN|INTO|FROM|  AND)\b"), "bold"),
+    (re.compile(r"^(plan|run|automaton)$"), "bold magenta"),
+    (re.compile(r"^warning .*"), "yellow"),
+    (re.compile(r"^[a-z]+ +(?=\S)"), "cyan"),
+    (re.compile(r"[│└─]+"), "dim"),
+    (re.compile(r"(TF|NG|WD|σ|SC←|SS→|NFA\^b|∅) [a-z]+( [a-z]+)?$|row-pattern search$"), "bold green"),
+    (re.compile(r"→ [\d,]+ .*"), "yellow"),
+)
+
+
+def explanation(text: str) -> Text:
+    """EXPLAIN's text with colours: the same letters, so that nothing is lost where there are none."""
+    shown = Text(text)
+    at = 0
+    for line in text.splitlines(keepends=True):
+        for pattern, style in _STYLES:
+            found = pattern.search(line.rstrip("\n"))
+            if found is not None:
+                shown.stylize(style, at + found.start(), at + found.end())
+        at += len(line)
+    return shown

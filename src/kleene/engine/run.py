@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TypeVar
 
 import pyarrow as pa
@@ -78,6 +79,15 @@ class Runner:
             self._program = program_of(plan, self.choice.engine == "compiled")
             self._measures = MeasureProgram(plan.query, self.choice.engine == "compiled")
 
+    def load(self, table: pa.Table) -> bool:
+        """Makes or loads the machine code for such a table now; False if there is none to be had."""
+        program = self._program or self._rows_program
+        if program is None or not program.jit:
+            return False
+        program.kernel(nullable_names(table))
+        self._seen += SMALL + 1  # from here on it is at hand
+        return True
+
     def batches(self, table: pa.Table, with_times: bool = False) -> Iterator[ResultBatch]:
         """The result in pieces of bounded size; of no rows, one empty piece."""
         query = self.plan.query
@@ -99,11 +109,15 @@ class Runner:
             return
         assert query.schema is not None
         events, matches = Events(table, query.schema, query.order_by), self.find(table)
+        started = perf_counter()
         computed = {} if self._measures is None else computed_measures(self._measures, table, matches)
         for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
             part = matches[start : start + ROWS_PER_BATCH]
             here = {number: column.slice(start, ROWS_PER_BATCH) for number, column in computed.items()}
-            yield ResultBatch(output_table(query, events, part, table.schema, with_times, here), part)
+            made = output_table(query, events, part, table.schema, with_times, here)
+            self.meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
+            yield ResultBatch(made, part)
+            started = perf_counter()
 
     def compressed(self, table: pa.Table) -> CompressedMatches:
         """The matches of a SASE query as the graph that they share."""
@@ -166,7 +180,7 @@ class Runner:
     def _found(self, program: SaseProgram | SequenceProgram, table: pa.Table) -> FlatMatches:
         if isinstance(program, SequenceProgram):
             return find_sequences(program, table, self.plan.format, self.plan.run_limit, self.meter)
-        return find_matches(program, table, self.plan.format, self.plan.run_limit)
+        return find_matches(program, table, self.plan.format, self.plan.run_limit, self.meter)
 
     def _by_either(
         self,

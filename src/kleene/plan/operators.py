@@ -92,6 +92,13 @@ class RunScan(Printed):
 
 
 @dataclass(frozen=True, slots=True)
+class RowScan(Printed):
+    """The search for a row pattern, or the regular-expression operator, in words."""
+
+    description: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Selection(Printed):
     """σ: sequences that satisfy the predicates."""
 
@@ -142,6 +149,7 @@ Operator = (
     SequenceScan
     | SequenceConstruction
     | RunScan
+    | RowScan
     | Selection
     | WindowFilter
     | NegationFilter
@@ -153,6 +161,7 @@ _ORDER: tuple[type, ...] = (
     Nothing,
     SequenceScan,
     RunScan,
+    RowScan,
     SequenceConstruction,
     Selection,
     WindowFilter,

@@ -41,14 +41,18 @@ def _kept(conjuncts: Iterable[Conjunct], change: Change) -> tuple[Conjunct, ...]
 
 
 def needed_together(plan: Pipeline) -> list[list[Conjunct]]:
-    """Lists of conjuncts that must hold together for there to be a match."""
+    """Lists of conjuncts that must hold together, for the same events, for there to be a match."""
     selection, scan = plan.find(Selection), plan.find(RunScan)
     if selection is not None:
         return [[item.conjunct for item in selection.predicates]]
     if scan is None:
         return []
-    # A Kleene variable need not have an event after its first, so that what stands on `take` says nothing.
-    return [[*item.begin, *item.complete] for item in scan.components]
+    return [said_of_some_event([*item.begin, *item.complete]) for item in scan.components]
+
+
+def said_of_some_event(conjuncts: Iterable[Conjunct]) -> list[Conjunct]:
+    """Those that do not hold for want of events: a Kleene variable need not have one after its first."""
+    return [item for item in conjuncts if all(first == 0 for _, first in item.indexed)]
 
 
 def negations_of(plan: Pipeline) -> tuple[NegativeComponent, ...]:

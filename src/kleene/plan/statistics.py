@@ -18,6 +18,7 @@ class Statistics:
     events: Mapping[str, float] = field(default_factory=dict)
     distinct: Mapping[str, float] = field(default_factory=dict)
     source: str = "given"
+    in_window: float | None = None  # about how many events lie in one window
 
     def share(self, types: tuple[str, ...]) -> float | None:
         """The part of all events that is of these types."""

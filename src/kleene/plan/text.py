@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from kleene.analysis.analyzed import Component, NegativeComponent
-from kleene.ir.options import Window
 from kleene.ir.text import expression_text, name_text, window_text
 from kleene.plan.operators import (
     Equivalence,
@@ -15,6 +14,7 @@ from kleene.plan.operators import (
     Nothing,
     Pipeline,
     Predicate,
+    RowScan,
     RunScan,
     Selection,
     SequenceConstruction,
@@ -27,6 +27,7 @@ NAMES: dict[type, str] = {
     SequenceScan: "SS→ sequence scan",
     SequenceConstruction: "SC← sequence construction",
     RunScan: "NFA^b runs",
+    RowScan: "row-pattern search",
     Selection: "σ selection",
     WindowFilter: "WD window",
     NegationFilter: "NG negation",
@@ -65,7 +66,9 @@ def details_of(operator: object) -> Iterable[str]:
                 yield f"partitioned by {_tests(operator.tests)}"
             yield from (f"{absence_text(item)}, which ends runs" for item in operator.negations)
         case NegationFilter():
-            yield f"by {'time-partitioned index' if operator.access == 'index' else 'going through all such events'}"
+            yield _access(operator.access)
+        case RowScan():
+            yield from operator.description
         case Having():
             yield expression_text(operator.condition)
         case Transformation():
@@ -80,8 +83,15 @@ def details_of(operator: object) -> Iterable[str]:
         yield from (_predicate(item) for item in operator.predicates)
     if isinstance(operator, (SequenceConstruction, NegationFilter)):
         yield from (absence_text(item) for item in operator.negations)
+    if isinstance(operator, SequenceConstruction) and operator.negations:
+        yield _access(operator.access)
     if isinstance(operator, (SequenceScan, SequenceConstruction, WindowFilter, RunScan)) and operator.window:
         yield f"within {window_text(operator.window)}{_use(operator)}"
+
+
+def _access(access: str) -> str:
+    how = "a time-partitioned index" if access == "index" else "going through all such events"
+    return f"events that are forbidden are found by {how}"
 
 
 def _use(operator: object) -> str:
@@ -125,9 +135,3 @@ def absence_text(negation: NegativeComponent) -> str:
     name = "" if negation.name.startswith("#") else f" {name_text(negation.name)}"
     where = " and ".join(expression_text(item.expression) for item in negation.predicates)
     return f"!({of}{name})" + (f" with {where}" if where else "")
-
-
-def window_bound(window: Window | None) -> str:
-    if window is None:
-        return "none: nothing bounds what must be kept"
-    return window_text(window)

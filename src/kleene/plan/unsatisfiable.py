@@ -31,8 +31,7 @@ Constant = tuple[bool, Any]
 """Whether it is a string, and its value: times in microseconds, decimals as fractions."""
 _NO_VALUE: Constant = (False, None)
 """NULL or NaN: no comparison with it is true."""
-Node = int | Constant
-"""The number of a value, or a constant."""
+Node = int | Constant  # the number of a value, or a constant
 
 
 class _Fact(NamedTuple):
@@ -57,16 +56,16 @@ def why_never(predicates: Sequence[Expr]) -> str | None:
     """
     reader = _Reader()
     clauses = [(number, reader.alternatives(item, number)) for number, item in enumerate(predicates)]
-    clauses.sort(key=lambda clause: len(clause[1]))
     facts = [fact for _, parts in clauses if len(parts) == 1 for fact in parts[0]]
     # An alternative without facts may always be chosen.
-    found = _Search().refutation(facts, [clause for clause in clauses if len(clause[1]) != 1 and all(clause[1])])
+    open_clauses = [clause for clause in clauses if len(clause[1]) != 1 and all(clause[1])]
+    found = _Search().refutation(facts, sorted(open_clauses, key=lambda clause: len(clause[1])))
     return None if found is None else _reason([predicates[number] for number in sorted(found)])
 
 
 def _reason(predicates: list[Expr]) -> str:
-    most = _MOST_CHARACTERS // min(len(predicates), _MOST_NAMED)
-    texts = [printable(expression_text(predicate), most) for predicate in predicates]
+    most = _MOST_CHARACTERS // min(_MOST_NAMED, len(predicates))
+    texts = [printable(expression_text(item), most) for item in predicates]
     texts = [f"({text})" if isinstance(item, ir.Or) else text for text, item in zip(texts, predicates, strict=True)]
     how = {1: "cannot", 2: "cannot both"}.get(len(texts), "cannot all")
     if len(texts) > _MOST_NAMED:
@@ -118,7 +117,7 @@ class _Reader:
         if _NO_VALUE in constants:
             return None
         facts = self._present(left, number) + self._present(right, number) + self._ordered(sign, left, right, number)
-        if constants and all(map(_is_exact_in_float, constants)):
+        if ir.Cast in (type(left), type(right)) and constants and all(map(_is_exact_in_float, constants)):
             facts += self._ordered(sign, _bare(left, from_float=True), _bare(right, from_float=True), number)
         return facts
 
@@ -164,12 +163,12 @@ def _certain_type(expression: Expr) -> Type | None:
     if isinstance(expression, ir.Attribute | ir.Literal):
         return expression.type or UNKNOWN
     nodes = list(ir.walk(expression))
-    functions = {node.name for node in nodes if isinstance(node, ir.Function)}
-    may_vary = functions - FUNCTIONS.keys() or any(isinstance(node, ir.PythonCall) for node in nodes)
+    if any(isinstance(n, ir.PythonCall) or (isinstance(n, ir.Function) and n.name not in FUNCTIONS) for n in nodes):
+        return None
     floats = [node.value for node in nodes if isinstance(node, ir.Literal) and node.of_type == FLOAT]
     is_unknown = any(node.type in (None, UNKNOWN) for node in nodes)
     # -0.0 equals 0.0, but not as an operand; and next to a decimal, a float would be the decimal that was written.
-    if may_vary or any(str(value) == "-0.0" for value in floats) or (is_unknown and floats):
+    if any(str(value) == "-0.0" for value in floats) or (is_unknown and floats):
         return None
     return UNKNOWN if is_unknown else expression.type
 

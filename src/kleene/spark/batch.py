@@ -22,6 +22,7 @@ from kleene.analysis.row_pattern import (
     analyze_row_pattern,
     check_measure_names,
     is_row_pattern,
+    warn,
 )
 from kleene.analysis.value_types import type_of
 from kleene.engine.events import TYPE_OF_EVENT
@@ -74,6 +75,7 @@ def match(
     """The matches, lazily. For composition the result carries its order in a column that is not an attribute."""
     source = _read(events, order, type_column)
     plan = make_plan(analyze(definition, source.schema, order.order_by), **options)
+    warn(() if plan.pipeline is None else plan.pipeline.warnings)
     key = plan.split.columns if isinstance(plan.split, ByKey) else ()
     sort_columns = _sort_columns(source.columns, order)
     result = result_schema(plan, source.columns, with_times)
@@ -132,12 +134,16 @@ def prepare_rows(
 
 
 def plan_of(
-    definition: QueryDefinition, events: DataFrame | Mapping[str, DataFrame], order: OrderKey, type_column: str | None
+    definition: QueryDefinition,
+    events: DataFrame | Mapping[str, DataFrame],
+    order: OrderKey,
+    type_column: str | None,
+    options: Mapping[str, Any],
 ) -> Plan:
     """The plan for the events, of which only the schema is looked at."""
     if is_row_pattern(definition):
-        return prepare_rows(definition, events, {})[2]
-    return make_plan(analyze(definition, _read(events, order, type_column).schema, order.order_by))
+        return prepare_rows(definition, events, options)[2]
+    return make_plan(analyze(definition, _read(events, order, type_column).schema, order.order_by), **options)
 
 
 def _with_plain_names(frame: DataFrame, names: list[str]) -> DataFrame:

@@ -15,7 +15,6 @@ from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
 from kleene.engine.inputs import OrderKey, read_events
 from kleene.ir.options import Format
 
-pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 # Query 3 of SASE+ 2008 on the events of its Figure 3, as far as they can be read from it.
 QUERY_3 = """PATTERN SEQ(Stock+ a[], Stock b)
 WHERE skip_till_next_match(a[], b) { [symbol] AND a[1].volume > 1000

@@ -83,6 +83,9 @@ def partition_codes(table: pa.Table, names: Sequence[str], null_is_a_key: bool) 
     codes, count = np.zeros(table.num_rows, np.int64), 1
     for name in names:
         check_readable(table.column(name), attribute_type(table.column(name).type), name)
+        dense = _dense_codes(table.column(name)) if len(names) == 1 else None
+        if dense is not None:
+            return dense
         column = sortable(table.column(name), name).combine_chunks()
         encoded = column.dictionary_encode(null_encoding="encode" if null_is_a_key else "mask")
         if isinstance(encoded, pa.ChunkedArray):
@@ -101,6 +104,17 @@ def partition_codes(table: pa.Table, names: Sequence[str], null_is_a_key: bool) 
             count = int(codes.max()) + 1 if len(codes) else 1
         codes[outside] = -1
     return codes, count
+
+
+def _dense_codes(column: pa.ChunkedArray) -> tuple[Array, int] | None:
+    """Whole numbers that lie close together are their own codes; None where there are NULLs, or they do not."""
+    if not pa.types.is_signed_integer(column.type) or column.null_count or not len(column):
+        return None
+    values = column.to_numpy().astype(np.int64, copy=False)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= 2 * len(values):
+        return None
+    return values - low, high - low + 1
 
 
 def nullable_names(table: pa.Table) -> frozenset[str]:

@@ -25,5 +25,8 @@ class Meter:
         found.given += given
         found.seconds += seconds
 
+    def seconds(self, name: str) -> float:
+        return self.operators[name].seconds if name in self.operators else 0.0
+
     def most(self, name: str, count: int) -> None:
         self.peaks[name] = max(self.peaks.get(name, 0), count)

@@ -13,7 +13,7 @@ import numpy as np
 
 from kleene.engine.compiled.columns import Array
 
-PARTS_OF_A_WINDOW = 4
+PARTS_OF_A_WINDOW = 1
 REACH = PARTS_OF_A_WINDOW + 2
 """How many parts an interval as long as the window can touch besides its first; one more for rounding."""
 

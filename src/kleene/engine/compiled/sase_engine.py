@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Window
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
@@ -93,8 +95,9 @@ class SaseProgress:
     Matches come with the table that their positions refer to: the piece that was fed, behind the events kept.
     """
 
-    def __init__(self, program: SaseProgram, run_limit: int, format_: Format) -> None:
+    def __init__(self, program: SaseProgram, run_limit: int, format_: Format, meter: Meter | None = None) -> None:
         self.program, self.run_limit, self.format = program, run_limit, format_
+        self.meter = meter if meter is not None else Meter()
         self.dictionary = Dictionary()
         self.window = Window.of(program.query)
         self.nullable: frozenset[str] = frozenset()
@@ -116,7 +119,10 @@ class SaseProgress:
 
         `codes` are the numbers of their partitions, if these are known for the whole input.
         """
+        started, fresh = perf_counter(), table.num_rows
         feed = self._prepare(table, is_last, codes)
+        self.meter.add("read", fresh, fresh, perf_counter() - started)
+        started, judging = perf_counter(), self.meter.seconds("Judge")
         if self.format is Format.ALL and not self.waits_for_the_end:
             parts = [self.judged(feed, *piece)[0] for piece in self._pieces(feed)]
             result = arranged(parts, feed.grouped.order, len(self.program.query.components), self.program.jit)
@@ -126,6 +132,10 @@ class SaseProgress:
                 found = self._without_overlaps(feed, found, groups)
             result = ordered(self.in_table(feed, found), self.program.jit)
         whole = feed.table
+        spent = perf_counter() - started - (self.meter.seconds("Judge") - judging)
+        self.meter.add("RunScan", fresh, 0, spent)
+        if self.buffer is not None:
+            self.meter.most("nodes", int(self.buffer.counts[3]))
         if not is_last:
             self._retain(feed)
             if codes is None:
@@ -536,9 +546,10 @@ class SaseProgress:
 
     def judged(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
         generated = feed.kernel.generated
+        self.meter.add("RunScan", 0, len(found), 0.0)
         if not generated.has_accept or not len(found):
             return found, group_of
-        index = self._index(feed)
+        started, index = perf_counter(), self._index(feed)
         ok = np.zeros(len(found), np.int64)
         with np.errstate(all="ignore"):
             status = feed.kernel.functions["accept"](
@@ -555,7 +566,9 @@ class SaseProgress:
             )
         if status < 0:
             raise GaveUpError(generated.layout.errors[-1000 - status])
-        return chosen_matches(found, np.flatnonzero(ok)), group_of[ok == 1]
+        kept = chosen_matches(found, np.flatnonzero(ok))
+        self.meter.add("Judge", len(found), len(kept), perf_counter() - started)
+        return kept, group_of[ok == 1]
 
     def _index(self, feed: Feed) -> NegationIndex:
         """The events that the judged negations may be about."""
@@ -740,11 +753,13 @@ PIECE = 1 << 18
 """A table of more than twice as many events goes through in pieces, which stay in the machine's cache."""
 
 
-def find_matches(program: SaseProgram, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:
+def find_matches(
+    program: SaseProgram, table: pa.Table, format_: Format, run_limit: int, meter: Meter | None = None
+) -> FlatMatches:
     """All matches in a whole table, in output order."""
     if not table.num_rows:
         return flat_matches([], len(program.query.components))
-    progress = SaseProgress(program, run_limit, format_)
+    progress = SaseProgress(program, run_limit, format_, meter)
     if table.num_rows <= 2 * PIECE or program.algorithm == "backtrack":
         return progress.feed(table, is_last=True)[1]
     return _found_in_pieces(progress, table)

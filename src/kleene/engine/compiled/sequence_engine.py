@@ -46,6 +46,8 @@ BLOCK = 1 << 14
 """How many events go through the pipeline at a time: what they leave behind stays in the machine's cache."""
 SEQUENCES = 1 << 14
 """How many sequences go from one operator to the next at a time."""
+MOST_TO_CHOOSE = 0.7
+"""If fewer events than this part of all can be used, keys are numbered for those alone."""
 FIRST_ROOM = 1 << 10
 LATE = ("NegationInLastPlace", "Having")
 
@@ -207,24 +209,29 @@ class SequenceProgress:
         times = times_array(table, query.order_by[0], query.time_type)
         if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
             raise GaveUpError(ir.Attribute(None, query.order_by[0]))
-        codes = self._codes(table, generated, is_whole)
         numbers = self._partition_numbers(table, is_whole)
         positions = self._event_positions(numbers, fresh_from)
-        self.meter.add("read", rows - fresh_from, rows - fresh_from, perf_counter() - started)
-        started = perf_counter()
-        bits = np.zeros(rows, np.int64)
+        bits, classifying = np.zeros(rows, np.int64), perf_counter()
         with np.errstate(all="ignore"):
             kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
-        self.meter.add("SequenceScan", 0, 0, perf_counter() - started)
+        seconds = perf_counter() - classifying
+        codes = self._codes(table, generated, bits, is_whole)
+        self.meter.add("SequenceScan", 0, 0, seconds)
+        self.meter.add("read", rows - fresh_from, rows - fresh_from, perf_counter() - started - seconds)
         started = perf_counter()
         index = self._index(generated, bits, codes, times)
         self.meter.add("NegationIndex", len(index.entries), 0, perf_counter() - started)
         latest = times.max() if len(times) else times.dtype.type(0)
         return Feed(table, kernel, given, bits, codes, times, positions, index, latest), numbers
 
-    def _codes(self, table: pa.Table, generated: GeneratedSequence, is_whole: bool) -> Array:
-        """For each attribute of a test, the number of every event's value; -1 where it has none."""
-        codes = np.zeros((max(len(generated.codes), 1), table.num_rows), np.int64)
+    def _codes(self, table: pa.Table, generated: GeneratedSequence, bits: Array, is_whole: bool) -> Array:
+        """For each attribute of a test, the number of an event's value; -1 where it has none, or nobody will ask."""
+        codes = np.full((max(len(generated.codes), 1), table.num_rows), -1, np.int64)
+        relevant = np.flatnonzero(bits)
+        if len(relevant) < MOST_TO_CHOOSE * table.num_rows:
+            table = table.select(self._key_columns).take(pa.array(relevant))
+        else:
+            relevant = np.arange(table.num_rows)
         for number, test in enumerate(self.program.plan.tests):
             names = list(dict.fromkeys([*test.attributes, *filter(None, test.negative)]))
             both = pa.table({"key": _together(table, names, self.program.query)})
@@ -236,8 +243,14 @@ class SequenceProgress:
             if test in self.program.plan.get(SequenceScan).tests:
                 self.stacks.more_keys(count)
             for at, name in enumerate(names):
-                codes[generated.codes.index((number, name))] = found[at * table.num_rows : (at + 1) * table.num_rows]
+                own = found[at * table.num_rows : (at + 1) * table.num_rows]
+                codes[generated.codes.index((number, name)), relevant] = own
         return codes
+
+    @property
+    def _key_columns(self) -> list[str]:
+        tests = self.program.plan.tests
+        return sorted({name for test in tests for name in (*test.attributes, *test.negative) if name is not None})
 
     @property
     def _needs_partitions(self) -> bool:

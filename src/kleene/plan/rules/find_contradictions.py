@@ -7,7 +7,7 @@ from dataclasses import replace
 from kleene.ir.may_fail import may_fail
 from kleene.plan.facts import Facts
 from kleene.plan.operators import NegationFilter, Nothing, Pipeline, Transformation
-from kleene.plan.predicates import needed_together, negations_of
+from kleene.plan.predicates import needed_together, negations_of, said_of_some_event
 from kleene.plan.unsatisfiable import why_never
 
 
@@ -38,7 +38,7 @@ def _without_vain_negations(plan: Pipeline) -> Pipeline:
     negations = negations_of(plan)
     kept = []
     for negation in negations:
-        expressions = [item.expression for item in negation.predicates]
+        expressions = [item.expression for item in said_of_some_event(negation.predicates)]
         reason = None if any(map(may_fail, expressions)) else why_never(expressions)
         if reason is None:
             kept.append(negation)

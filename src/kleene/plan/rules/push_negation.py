@@ -8,6 +8,7 @@ from kleene.analysis.analyzed import AnalyzedQuery, NegativeComponent
 from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
 from kleene.ir.options import Strategy
+from kleene.plan.cost import expected_partners
 from kleene.plan.facts import Facts
 from kleene.plan.operators import NegationFilter, Pipeline, RunScan, SequenceConstruction
 
@@ -16,6 +17,9 @@ _CONTIGUOUS = (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
 
 def push_negation(plan: Pipeline, facts: Facts) -> Pipeline:
     """The plan with negations in construction, if they can be judged before its walk has come to the first component.
+
+    It saves work where what is left to bind has several partners; where it has fewer than one, a negation is judged
+    for less by judging finished sequences. Of that statistics tell; without them it is pushed.
 
     Under runs, a negation that one event alone decides ends runs when the event comes.
 
@@ -28,6 +32,7 @@ def push_negation(plan: Pipeline, facts: Facts) -> Pipeline:
           │  [x]
           └─ SC← sequence construction
              │  !(C c)
+             │  events that are forbidden are found by going through all such events
              └─ SS→ sequence scan
                    (A a, B b, D d)
                    runtime stack, a cell for every event
@@ -39,9 +44,17 @@ def push_negation(plan: Pipeline, facts: Facts) -> Pipeline:
     if runs is not None:
         return _into_runs(plan, negation, runs, facts)
     assert construction is not None
-    pushed = tuple(item for item in negation.negations if judged_at(item, facts.query) > 0)
+    pushed = tuple(item for item in negation.negations if _saves_work(item, facts))
     kept = tuple(item for item in negation.negations if item not in pushed)
     return plan.put(replace(construction, negations=pushed, access=negation.access), replace(negation, negations=kept))
+
+
+def _saves_work(negation: NegativeComponent, facts: Facts) -> bool:
+    component = judged_at(negation, facts.query)
+    if component <= 0 or facts.hints.negation_place == "construction":
+        return component > 0
+    to_come = expected_partners(facts, component)
+    return to_come is None or to_come > 1
 
 
 def judged_at(negation: NegativeComponent, query: AnalyzedQuery) -> int:

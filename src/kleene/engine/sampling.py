@@ -1,0 +1,74 @@
+"""Statistics of a table, from a sample of its rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.compiled.buffer import Window
+from kleene.engine.compiled.columns import times_array
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.events import TYPE_OF_EVENT
+from kleene.ir import expr as ir
+from kleene.plan.statistics import Statistics
+
+SAMPLE = 20_000
+
+
+def sampled_statistics(table: pa.Table, query: AnalyzedQuery) -> Statistics:
+    """How many events of each type there are, how many values of each attribute that is compared, and in a window."""
+    rows = np.unique(np.linspace(0, max(table.num_rows - 1, 0), min(SAMPLE, table.num_rows)).astype(np.int64))
+    if not len(rows):
+        return Statistics(source="an empty table")
+    names = [name for name in _compared(query) if name in table.column_names]
+    type_column = _type_column(query)
+    wanted = [*names, *([type_column] if type_column is not None and type_column not in names else [])]
+    sample = table.select(wanted).take(pa.array(rows))
+    events: dict[str, float] = {}
+    if type_column is not None:
+        counted = pc.value_counts(sample.column(type_column)).to_pylist()
+        scale = table.num_rows / len(rows)
+        events = {item["values"]: item["counts"] * scale for item in counted if item["values"] is not None}
+    distinct = {name: float(_distinct(sample.column(name))) for name in names}
+    return Statistics(events, distinct, f"a sample of {len(rows):,} events", _in_window(table, query))
+
+
+def _distinct(column: pa.ChunkedArray) -> int:
+    try:
+        return int(pc.count_distinct(column).as_py())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return 0
+
+
+def _type_column(query: AnalyzedQuery) -> str | None:
+    schema = query.schema
+    return None if schema is None else TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
+
+
+def _compared(query: AnalyzedQuery) -> list[str]:
+    """Attributes that equivalence tests, and predicates between events, look at."""
+    found = dict.fromkeys(query.key)
+    for component in query.components:
+        for conjunct in component.begin:
+            if isinstance(conjunct.expression, ir.Comparison):
+                names = [node.name for node in ir.walk(conjunct.expression) if isinstance(node, ir.Attribute)]
+                found |= dict.fromkeys(names)
+    return list(found)
+
+
+def _in_window(table: pa.Table, query: AnalyzedQuery) -> float | None:
+    """About how many events lie in one window."""
+    window = Window.of(query)
+    if window.kind == 1:
+        return float(window.size)
+    size = window.in_time
+    if size is None:
+        return float(table.num_rows)
+    ends = table.select([query.order_by[0]]).take(pa.array([0, table.num_rows - 1]))
+    try:
+        first, last = times_array(ends, query.order_by[0], query.time_type).tolist()
+    except GaveUpError:
+        return None
+    return table.num_rows * min(1.0, float(size) / (last - first)) if last > first else float(table.num_rows)
