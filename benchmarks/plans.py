@@ -4,15 +4,16 @@
 
 The paper's claims are about ratios: one way to run a query against another, on the same events. The ways take turns
 and the best time of each counts, so that both have the same share of what else happens on the machine. "M events/s" is
-what the paper measures: the operators, on events that have been read; "whole" is all of finding matches in an Arrow
-table, reading its columns and ordering the matches included. An experiment that fails is a line of the report, not the
-end of it.
+what the paper measures: the operators, on events that have been read; though where a test has stacks, reading also
+numbers its values, which in the paper is the scan's work. "whole" is all of finding matches in an Arrow table, reading
+its columns and ordering the matches included. An experiment that fails is a line of the report, not the end of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import random
@@ -36,7 +37,8 @@ from kleene.engine.inputs import make_order_key
 from kleene.engine.run import Runner
 from kleene.plan.plan import DEFAULT_RUN_LIMIT
 
-RUNS, MOST_RUNS, ENOUGH_SECONDS = 3, 9, 0.5
+RUNS, MOST_RUNS, ENOUGH_SECONDS = 5, 25, 2.0
+ENGINE = "compiled"
 Hints = Mapping[str, str]
 
 
@@ -97,7 +99,7 @@ def make_query(
     >>> make_query(3, 10_000, equivalence=2)
     'EVENT SEQ(E1 e1, E2 e2, E3 e3) WHERE [attr1] AND [attr2] WITHIN 10000'
     >>> make_query(2, 10, simple=1, parameterized=1, negations=1)
-    'EVENT SEQ(E1 e1, !(E3 n1), E2 e2) WHERE [attr1] AND e2.attr3 = 2 AND e1.attr4 > e2.attr4 WITHIN 10'
+    'EVENT SEQ(E1 e1, !(E3 n1), E2 e2) WHERE [attr1] AND e1.attr3 = 5 AND e1.attr4 < e2.attr4 WITHIN 10'
     """
     chance = random.Random(seed)
     conditions = [f"[{name}]" for name in EQUIVALENCE[:equivalence]]
@@ -126,7 +128,7 @@ def simulated_types(domain: int, length: int) -> int:
     >>> simulated_types(100, 3)
     431
     """
-    return round(TYPES * float(domain) ** ((length - 1) / length))
+    return round(TYPES * math.pow(domain, (length - 1) / length))
 
 
 def sequences_in_windows(events: pa.Table, window: int) -> int:
@@ -150,6 +152,7 @@ class Point:
     events: int
     matches: int
     whole: float
+    read: float
     scan: float
     construction: float
     others: float
@@ -176,7 +179,7 @@ class Subject:
     """A query with its plan, compiled and warm."""
 
     def __init__(self, text: str, events: pa.Table, hints: Hints, run_limit: int = DEFAULT_RUN_LIMIT) -> None:
-        options = {"engine": "compiled", "plan": dict(hints), "run_limit": run_limit}
+        options = {"engine": ENGINE, "plan": dict(hints), "run_limit": run_limit}
         order = make_order_key("t", None)
         self._table, plan = prepare(kleene.sase(text).definition, events, order, "type", options)
         self._runner = Runner(plan)
@@ -188,13 +191,14 @@ class Subject:
         found = self._runner.find(self._table)
         whole = time.perf_counter() - begin
         meter = self._runner.meter
-        seconds = {name: operator.seconds for name, operator in meter.operators.items() if name != "read"}
-        scan, construction = (seconds.pop(name, 0.0) for name in ("SequenceScan", "SequenceConstruction"))
+        seconds = {name: operator.seconds for name, operator in meter.operators.items()}
+        read, scan, construction = (seconds.pop(name, 0.0) for name in ("read", "SequenceScan", "SequenceConstruction"))
         made = meter.operators.get("SequenceConstruction")
         return Point(
             self._table.num_rows,
             len(found),
             whole,
+            read,
             scan,
             construction,
             sum(seconds.values()),
@@ -215,9 +219,9 @@ def compared(make: Mapping[str, Callable[[], Subject]]) -> dict[str, Point]:
 
 
 def best_of(points: Sequence[Point]) -> Point:
-    """The turn whose operators were fastest, with the best time of the whole."""
+    """The turn whose operators were fastest, with the best times of reading and of the whole."""
     best = min(points, key=lambda point: point.operators)
-    return replace(best, whole=min(point.whole for point in points))
+    return replace(best, read=min(point.read for point in points), whole=min(point.whole for point in points))
 
 
 # ---- the report
@@ -227,6 +231,7 @@ HEAD = [
     "events",
     "matches",
     "sequences",
+    "read ns",
     "SS→ ns",
     "SC← ns",
     "others ns",
@@ -242,6 +247,7 @@ class Claims(Report):
     """Tables of points, and whether the paper's claims held; nothing is judged on small streams."""
 
     is_judging: bool = True
+    experiment: str = ""
     lines: list[list[str]] = field(default_factory=list)
 
     def judge(self, what: str, is_met: bool, figures: str = "") -> None:
@@ -252,15 +258,16 @@ class Claims(Report):
         """Lines for what ran on the same events; × is how much faster the first is. Whether there was anything."""
         if isinstance(points, Note):
             self.lines.append([where, points.text])
-            self.judge(f"{where}: could be measured", False, points.text)
+            self.judge(f"{self.experiment}. {where}: could be measured", False, points.text)
             return False
         first = next(iter(points.values()))
         self.lines += [line_of(f"{where}: {name}", point, first) for name, point in points.items()]
-        self.data[where] = {name: asdict(point) for name, point in points.items()}
+        self.data[f"{self.experiment}. {where}"] = {name: asdict(point) for name, point in points.items()}
         found = {name: point.matches for name, point in points.items()}
         if is_one_query and len(set(found.values())) > 1:
             figures = ", ".join(f"{name} {count:,}" for name, count in found.items())
-            self.verdicts.append(("NOT HELD", f"{where}: all plans find the same matches", figures))
+            what = f"{self.experiment}. {where}: all plans find the same matches"
+            self.verdicts.append(("NOT HELD", what, figures))
         return True
 
     def show(self, title: str, of_paper: str) -> None:
@@ -283,7 +290,7 @@ def line_of(label: str, point: Point, first: Point) -> list[str]:
         f"{point.events:,}",
         f"{point.matches:,}",
         f"{point.sequences:,}",
-        *(f"{seconds * each:.1f}" for seconds in (point.scan, point.construction, point.others)),
+        *(f"{seconds * each:.1f}" for seconds in (point.read, point.scan, point.construction, point.others)),
         f"{point.rate / 1e6:.2f}",
         f"{first.rate / point.rate:.2f}",
         f"{point.whole_rate / 1e6:.2f}",
@@ -317,11 +324,13 @@ def varying_domain(claims: Claims, sizes: Sizes) -> None:
         f"1. Active instance stacks against a runtime stack, L = 3, W = {window:,}",
         "AIS 18 × basic at V1 = 100; close at 10,000 (Figure 8)",
     )
-    for where, least, most in (("V1 = 100", 10.0, np.inf), ("V1 = 10,000", 0.0, 2.0)):
+    for where, least, most in (("V1 = 100", 10.0, math.inf), ("V1 = 10,000", 0.0, 2.0)):
         if where in points:
             ratio = points[where]["AIS"].rate / points[where]["basic"].rate
             wanted = f"at least {least:.0f}" if least else f"at most {most:.0f}"
-            claims.judge(f"1. AIS {wanted} × basic at {where}", least <= ratio <= most, f"{ratio:.2f}")
+            whole = points[where]["AIS"].whole_rate / points[where]["basic"].whole_rate
+            figures = f"{ratio:.2f}; whole {whole:.2f}"
+            claims.judge(f"1. AIS {wanted} × basic at {where}", least <= ratio <= most, figures)
 
 
 def varying_window(claims: Claims, sizes: Sizes) -> None:
@@ -359,17 +368,17 @@ def first_test(claims: Claims, sizes: Sizes) -> None:
         limit = min(window**2 // 1_000, DEFAULT_RUN_LIMIT)
         events, text = make_events(count, domains=(domain, *DOMAINS[1:])), make_query(3, window)
         where = f"W = {window:,}, V1 = {domain:,}"
-        point = attempted(Subject(text, events, IN_SCAN, limit).measure)
-        completes = claims.add(where, point if isinstance(point, Note) else {"PAIS, in the scan": point})
+        pushed = {"PAIS, in the scan": partial(Subject, text, events, IN_SCAN, limit)}
+        points = attempted(partial(compared, pushed))
+        completes = claims.add(where, points)
         failure = failure_of(text, events, limit)
         each = sequences_in_windows(events, window) / events.num_rows
         claims.lines.append([f"{where}: in selection", f"{each:,.0f} sequences per event; {failure or 'completes'}"])
-        if not completes:
-            continue
+        made = points["PAIS, in the scan"].sequences if completes else 0
         claims.judge(
             f"2b. W = {window:,}, {limit:,} sequences with one event: PAIS completes, selection does not",
-            failure is not None,
-            f"{point.sequences / point.events:.2f} sequences per event against {each:,.0f}",
+            completes and failure is not None,
+            f"{made / events.num_rows:.2f} sequences per event against {each:,.0f}",
         )
     claims.show("2b. The first equivalence test, L = 3", "without it in the scan the experiment could not be completed")
 
@@ -504,19 +513,27 @@ def varying_length(claims: Claims, sizes: Sizes) -> None:
     if is_measured:
         short, long = points["L = 2"], points["L = 6"]
         kept, whole = long.rate / short.rate, long.whole_rate / short.whole_rate
+        after_reading = (short.read + short.operators) / (long.read + long.operators)
         what = "5. throughput at L = 6 at least 0.4 of that at L = 2"
-        claims.judge(what, kept >= 0.4, f"{kept:.2f}; of the whole {whole:.2f}")
+        claims.judge(what, kept >= 0.4, f"{kept:.2f}; reading included {after_reading:.2f}, whole {whole:.2f}")
 
 
 def against_runs(claims: Claims, sizes: Sizes) -> None:
-    """Stacks against the runs of SASE+ 2008, on queries that both can run."""
+    """Stacks against the runs of SASE+ 2008, on queries that both can run.
+
+    The whole is judged: runs sort events into partitions while they read them, so that their operators have little to
+    do, and these alone are no measure of theirs.
+    """
     text = make_query(4, sizes.windows[0], equivalence=2)
     points: Measured = {}
     for domain in (100, 500):
         events = make_events(sizes.light // 2, domains=(domain, 20, *DOMAINS[2:]))
         where = f"V1 = {domain}, V2 = 20"
         points |= measured(claims, where, text, events, {"sequence": {}, "nfa": {"operators": "nfa"}})
-    claims.show(f"6. Sequence operators against runs, L = 4, W = {sizes.windows[0]:,}", "has no such comparison")
+    claims.show(
+        f"6. Sequence operators against runs, L = 4, W = {sizes.windows[0]:,}",
+        "has no such comparison; of runs, partitioning counts as reading",
+    )
     for where, own in points.items():
         whole, operators = (
             own["nfa"].whole / own["sequence"].whole,
@@ -549,7 +566,7 @@ def memory(claims: Claims, sizes: Sizes) -> None:
         if isinstance(held, Note):
             claims.judge(what, False, held.text)
             continue
-        claims.data[f"held, V1 = {domain}"] = [asdict(item) for item in held]
+        claims.data[f"7. V1 = {domain:,}"] = [asdict(item) for item in held]
         claims.table(
             f"7. What is held, L = 3, W = {sizes.windows[0]:,}, V1 = {domain:,}, V2 = 20, pieces of {sizes.piece:,}",
             ["events", "bytes", "instances", "rows", "process MB"],
@@ -561,7 +578,7 @@ def memory(claims: Claims, sizes: Sizes) -> None:
 
 def held_after_pieces(text: str, sizes: Sizes, domains: Sequence[int]) -> list[Held]:
     """What is held after each tenth of the stream, whose pieces are made as they are needed."""
-    progress = kleene.sase(text).progress(make_events(1, domains=domains), order_by="t", engine="compiled", plan={})
+    progress = kleene.sase(text).progress(make_events(1, domains=domains), order_by="t", engine=ENGINE, plan={})
     found: list[Held] = []
     for begin in range(0, sizes.stream, sizes.piece):
         progress.feed(make_events(sizes.piece, domains=domains, begin=begin))
@@ -622,6 +639,7 @@ def main() -> None:
     describe(claims, sizes)
     for name, experiment in EXPERIMENTS.items():
         if options.only in (None, name):
+            claims.experiment = name
             experiment(claims, sizes)
     claims.conclude()
     if options.json:

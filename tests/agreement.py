@@ -82,7 +82,7 @@ def disagreement_in_pieces(
 def in_order(query: kleene.Query, table: pa.Table, options: dict[str, Any]) -> pa.Table:
     """The rows as the query orders them, without what it added to them."""
     read = query.progress(table, **options)._read
-    return read(table)[0].select(table.column_names)
+    return read(table).select(table.column_names)
 
 
 def fed_in_pieces(

@@ -110,8 +110,9 @@ class Clock:
     windows: tuple[str, ...]
 
 
-_NUMBERS = listed("1; 2; 3; 5; 8; 8; 13; 21; 34; 2.5")
-_DURATIONS = listed("1 seconds; 3 seconds; 5 seconds; 8 seconds; 13 seconds; 21 seconds; 2500 ms; 1 minutes")
+_NUMBERS = listed("1; 2; 2.5; 3; 5; 8; 8; 13; 21; 34")
+EVENT_COUNTS = listed("1 events; 2 events; 3 events; 5 events; 8 events; 13 events; 21 events")
+_DURATIONS = listed("1 seconds; 2500 ms; 3 seconds; 5 seconds; 8 seconds; 13 seconds; 21 seconds; 1 minutes")
 CLOCKS = (
     Clock(pa.int64(), int, _NUMBERS),
     Clock(pa.int64(), int, _NUMBERS),
@@ -131,6 +132,7 @@ def random_table(chance: Random, types: Sequence[str | None], clock: Clock) -> p
     """Events of these types, in any order; `n` is their number in the input."""
     size = len(types)
     has_nulls, steps = chance.random() < 0.5, chance.choice([(0, 1), (0, 1, 1, 2), (1,), (0, 0, 0, 3), (1, 2, 3, 8)])
+    narrow = chance.random()  # how likely a column has few values, so that events agree
     ticks, tick = [], 0
     for _ in range(size):
         tick += chance.choice(steps)
@@ -139,6 +141,8 @@ def random_table(chance: Random, types: Sequence[str | None], clock: Clock) -> p
         chance.shuffle(ticks)
     columns = {"type": pa.array(types, pa.string()), "t": pa.array(map(clock.ticks, ticks), clock.type)}
     for name, (type_, values) in COLUMNS.items():
+        if chance.random() < narrow:
+            values = values[: chance.randrange(1, 4)] * 3 + values
         weighted = values * 2 + (None,) if has_nulls else values
         columns[name] = pa.array([chance.choice(weighted) for _ in range(size)], type_)
     columns["n"] = pa.array(range(size), pa.int64())
@@ -149,7 +153,7 @@ def random_types(chance: Random, query: PlanQuery, most: int) -> list[str | None
     """The types of events: mostly those of the pattern, and not so many that sequences are too many to go through."""
     wanted = [name for part in query.parts for name in part.types]
     others: list[str | None] = [*wanted, *wanted, *TYPES, "Z", None]
-    size = chance.choice([0, 1, 3, 8, 12, 16, 20, 25, 30, 35, 40, 40])
+    size = chance.choice([0, 3, 8, 12, 16, 20, 25, 30, 35, 40, 40, 40])
     found = [chance.choice(wanted) if chance.random() < 0.8 else chance.choice(others) for _ in range(size)]
     while sequences_by_type(query, found) > most:
         del found[chance.randrange(len(found))]
@@ -187,8 +191,8 @@ SIMPLE = listed("""{v}.x >= 1; {v}.x < 3; {v}.z > 1; {v}.x != 2; {v}.x IN (1, 2,
     length({v}.s) < 2; upper({v}.k) = 'U'; coalesce({v}.x, 1) = 1; {v}.y <= 1.5; {v}.w = 0.0;
     CASE WHEN {v}.ok THEN {v}.x ELSE {v}.z END > 0; {v}.k = {v}.s OR {v}.z >= 2; {v}.x * 2 < 7; 1 < 2; {v}.n >= 0;
     {v}.x IS NULL; NOT ({v}.x > 1 AND {v}.ok); {v}.dec < {v}.exact; {v}.z NOT BETWEEN 2 AND 3""")
-PARAMETERIZED = listed("""{v}.x <= {w}.x; {v}.x != {w}.x; {v}.z < {w}.z OR {v}.ok; {v}.x + 1 >= {w}.x; {v}.dec <= {w}.exact;
-    {v}.y <= {w}.w; {v}.s = {w}.k OR {v}.x = {w}.x; {v}.x + {w}.x < 4; {v}.x * {w}.z >= {u}.x;
+PARAMETERIZED = listed("""{v}.x <= {w}.x; {v}.x != {w}.x; {v}.z < {w}.z OR {v}.ok; {v}.x + 1 >= {w}.x;
+    {v}.dec <= {w}.exact; {v}.y <= {w}.w; {v}.s = {w}.k OR {v}.x = {w}.x; {v}.x + {w}.x < 4; {v}.x * {w}.z >= {u}.x;
     ({v}.x > {w}.x OR {w}.z > {u}.z); {v}.t <= {w}.t; NOT ({v}.x = {w}.x AND {v}.ok);
     {v}.z BETWEEN {w}.x AND {w}.z; {v}.x IN ({w}.x, {u}.x, 3); {v}.g <= {w}.h; {v}.z - {w}.z < 2; {v}.s >= {w}.s;
     {v}.x IS NULL OR {v}.x < {w}.z; least({v}.x, {w}.x) < {u}.z; {v}.x + {w}.x + {u}.x < 8; {v}.z / {w}.z > 0.4;
@@ -280,7 +284,7 @@ def random_query(chance: Random, clock: Clock, types: Sequence[str] = TYPES, may
         query,
         tests=tuple(_tests(chance)),
         predicates=tuple(predicates),
-        window=_window(chance, clock, needs_time),
+        window=_window(chance, clock, len(positive), needs_time),
         having=having,
         measures=measures,
     )
@@ -309,13 +313,13 @@ def _tests(chance: Random) -> list[str]:
     return [", ".join(tests)] if len(tests) > 1 and chance.random() < 0.5 else tests
 
 
-def _window(chance: Random, clock: Clock, needs_time: bool) -> str | None:
+def _window(chance: Random, clock: Clock, count: int, needs_time: bool) -> str | None:
+    """A window, the longer the more components there are."""
     kind = chance.random()
     if not needs_time and kind < 0.25:
         return None
-    if not needs_time and kind < 0.45:
-        return f"{chance.choice([1, 2, 3, 5, 8, 13, 21])} events"
-    return chance.choice(clock.windows)
+    sizes = EVENT_COUNTS if not needs_time and kind < 0.45 else clock.windows
+    return sizes[max(chance.randrange(len(sizes)) for _ in range(count))]
 
 
 def _measures(writer: Writer) -> tuple[str, ...]:
@@ -333,7 +337,7 @@ def _is_named(chance: Random, part: Part, query: PlanQuery) -> bool:
 # Cases.
 
 
-def random_plan(chance: Random, most: int = 250, may_fail: float = 0.05) -> PlanCase:
+def random_plan(chance: Random, most: int = 300, may_fail: float = 0.05) -> PlanCase:
     """A query, options of `match`, and events, for which there are at most so many sequences by type alone."""
     clock = chance.choice(CLOCKS)
     shape = chance.random()

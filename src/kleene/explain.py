@@ -104,7 +104,8 @@ def _row_pipeline(query: AnalyzedRowPattern) -> Pipeline:
 
 def _split_text(plan: Plan) -> str:
     if isinstance(plan.split, ByKey):
-        return f"{plan.split}: each key is matched on its own, anywhere"
+        why = "equalities tie every event of a match to its key" if plan.split.is_implied else "the query's partition"
+        return f"{plan.split}, {why}: each key is matched on its own, anywhere"
     return str(plan.split)
 
 
@@ -116,7 +117,9 @@ def _state_text(query: AnalyzedQuery, pipeline: Pipeline) -> str:
     kept = "runs and their events"
     if scan is not None:
         names = [component_text(item) for item in scan.components[:-1]]
-        kept = f"events of {', '.join(names)}" if names else "nothing"
+        if not names:
+            return "nothing is kept: each event is judged alone"
+        kept = f"events of {', '.join(names)}"
     if scan is not None and scan.algorithm == "basic":
         kept = "every event"
     if not _is_bounded(query, pipeline):

@@ -48,7 +48,10 @@ def _of_operators(meter: Meter) -> dict[str, list[str]]:
         match name:
             case "SequenceScan":
                 most = meter.peaks.get("instances", 0)
-                found[name] = [f"→ {measured.taken:,} events, at most {most:,} kept at once{_took(measured)}"]
+                found[name] = [
+                    f"→ {measured.taken:,} events, {measured.given:,} of use, at most {most:,} kept"
+                    f" at once{_took(measured)}"
+                ]
             case "SequenceConstruction":
                 ends = meter.operators["accepts"].taken if "accepts" in meter.operators else 0
                 found[name] = [

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from kleene.plan.facts import Facts
 from kleene.plan.operators import Pipeline
+from kleene.plan.rules.drop_constant_tests import drop_constant_tests
 from kleene.plan.rules.find_contradictions import find_contradictions
 from kleene.plan.rules.fold_constants import fold_constants
 from kleene.plan.rules.imply_equivalence_tests import imply_equivalence_tests
@@ -18,7 +19,7 @@ from kleene.plan.rules.push_windows import push_windows
 
 Rule = Callable[[Pipeline, Facts], Pipeline]
 
-LOGICAL: tuple[Rule, ...] = (fold_constants, find_contradictions, imply_equivalence_tests)
+LOGICAL: tuple[Rule, ...] = (fold_constants, find_contradictions, drop_constant_tests, imply_equivalence_tests)
 """What the query means, said with less. These must come first: the others place what is left."""
 PHYSICAL: tuple[Rule, ...] = (
     push_simple_predicates,

@@ -11,7 +11,7 @@ from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.errors import UnsupportedError, did_you_mean, listed, shown
-from kleene.ir.options import Format, Strategy
+from kleene.ir.options import Format, Strategy, WindowUnit
 from kleene.plan.choice import choose_pipeline
 from kleene.plan.facts import Facts
 from kleene.plan.hints import NO_HINTS, Hints, checked_hints
@@ -27,9 +27,13 @@ MOST_RUNS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """Partitions are independent of each other: each can be matched anywhere."""
+    """Events of different keys have nothing to do with each other: each key can be matched anywhere.
+
+    The key is implied where plain equalities, not brackets, tie all components to it.
+    """
 
     columns: tuple[str, ...]
+    is_implied: bool = False
 
     def __str__(self) -> str:
         return f"by key ({', '.join(self.columns)})"
@@ -82,7 +86,7 @@ def make_plan(
         raise UnsupportedError("plan is for SASE queries", hint="Leave it out.")
     return Plan(
         query,
-        choose_split(query),
+        choose_split(query, pipeline, format),
         checked_choice("engine", engine, ENGINES),
         _checked_format(format),
         _checked_limit(run_limit),
@@ -100,17 +104,33 @@ def output_columns(query: AnalyzedQuery) -> list[str]:
     return [*query.key, *variables, MATCH_START, MATCH_END]
 
 
-def choose_split(query: AnalyzedQuery | AnalyzedRowPattern) -> ByKey | OneStream:
+def choose_split(
+    query: AnalyzedQuery | AnalyzedRowPattern, pipeline: Pipeline | None = None, format_: str = "all"
+) -> ByKey | OneStream:
     """By key where PARTITION BY, or equivalence tests that tie every component, negatives included, give one."""
     if query.partition_by:
         return ByKey(query.partition_by)
     if isinstance(query, AnalyzedRowPattern):
         return OneStream("the query has no PARTITION BY")
+    implied = () if pipeline is None else _implied_key(query, pipeline, format_)
+    if implied:
+        return ByKey(implied, is_implied=True)
     if query.strategy is Strategy.STRICT_CONTIGUITY:
         return OneStream("strict contiguity looks at neighbours in the whole input")
     if query.definition.equivalence_tests:
         return OneStream("an event type lacks the attribute of the equivalence test")
     return OneStream("the query has no equivalence test")
+
+
+def _implied_key(query: AnalyzedQuery, pipeline: Pipeline, format_: str) -> tuple[str, ...]:
+    """Attributes on which plain equalities make all events of a match, and all that it forbids, agree.
+
+    Windows of events and non-overlapping matches are about the whole input, which such a key must not cut.
+    """
+    if format_ != Format.ALL.value or (query.window is not None and query.window.unit is WindowUnit.EVENTS):
+        return ()
+    agreed = ({*test.attributes, *test.negative} for test in pipeline.tests if test.is_implied)
+    return tuple(name for names in agreed if len(names) == 1 for name in names if name is not None)
 
 
 def _checked_mode(mode: str, query: AnalyzedQuery | AnalyzedRowPattern, format_: str) -> str:

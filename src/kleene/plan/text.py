@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from kleene.analysis.analyzed import Component, NegativeComponent
+from kleene.ir import expr as ir
 from kleene.ir.text import expression_text, name_text, window_text
 from kleene.plan.operators import (
     Equivalence,
@@ -126,7 +128,14 @@ def _tests(tests: Sequence[Equivalence]) -> str:
 
 
 def _predicate(predicate: Predicate) -> str:
-    return expression_text(predicate.conjunct.expression)
+    return expression_text(without_hidden_names(predicate.conjunct.expression))
+
+
+def without_hidden_names(expression: ir.Expr) -> ir.Expr:
+    """The expression with attributes of a variable that the user left without a name as bare names."""
+    if isinstance(expression, ir.Attribute) and expression.variable is not None:
+        return replace(expression, variable=None) if expression.variable.startswith("#") else expression
+    return ir.with_children(expression, without_hidden_names)
 
 
 def absence_text(negation: NegativeComponent) -> str:

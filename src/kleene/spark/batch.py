@@ -84,7 +84,9 @@ def match(
         carried = tuple(name for name in sort_columns if not has_map(source.columns.field(name).type))
         name = MATCH_ORDER if with_times else SHOWN_MATCH_ORDER
         result = result.append(pa.field(name, match_order_type(source.columns, carried)))
-    matcher = Matcher(plan, source.columns, key, order.order_by, carried, result, with_times)
+    # A key that the query did not say forms no partitions: its engine sees one stream, which must be in order.
+    mixed_by = order.columns if isinstance(plan.split, ByKey) and plan.split.is_implied else ()
+    matcher = Matcher(plan, source.columns, key, order.order_by, carried, result, with_times, mixed_by)
     frame = _keyed(source.frame, source.columns, key, order.order_by, drop_missing_keys=True)
     frame = frame.sortWithinPartitions(
         *_sorting(source.columns, key, [SortColumn(name, False, None) for name in sort_columns])

@@ -13,6 +13,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import check_order_key, null_order_key
 from kleene.engine.rows import with_computed_keys
 from kleene.engine.run import Runner
+from kleene.engine.sorting import sorted_table
 from kleene.plan.plan import Plan
 from kleene.spark.match_order import match_order_column
 from kleene.spark.names import plain_names
@@ -53,10 +54,13 @@ class Matcher:
     sort_columns: tuple[str, ...] | None
     result: pa.Schema
     with_times: bool
+    mixed_by: tuple[str, ...] = ()  # the order to put the events of several keys in, if the query has no partitions
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         runner = Runner(self.plan)
         for table in self._complete_keys(self._checked(batches)):
+            if self.mixed_by:
+                table = sorted_table(table, self.mixed_by)
             yield from self._matches(runner, table)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

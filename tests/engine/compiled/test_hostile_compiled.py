@@ -11,6 +11,7 @@ import pytest
 
 import kleene
 from kleene.analysis.row_pattern import is_row_pattern
+from kleene.engine import choice
 from kleene.engine.compiled.regex_code import generate_regex
 from kleene.engine.compiled.row_code import generate_rows
 from kleene.engine.compiled.sase import generate
@@ -60,7 +61,8 @@ def sase_source(kind, column, value, out):
     where = f"[id] AND a.{name} = {text} AND b.{name} IN ({text}, 'z') AND a.{name} LIKE '%' || {text}"
     query = kleene.sase(f"PATTERN SEQ({first} a, {second} b) WHERE {where} RETURN a.{name} AS {quoted(out)}")
     table = pa.table({"type": [kind, kind + "2"], "t": [1, 2], column: [value] * 2, "id": [value] * 2})
-    return query, table, source_of(query, table, generate, "merge", order_by="t")
+    runs = source_of(query, table, generate, "merge", order_by="t")
+    return query, table, runs + choice.source_of(plan_of(query, table, order_by="t"))
 
 
 def row_source(variable, column, value, out):
@@ -72,8 +74,11 @@ def row_source(variable, column, value, out):
 
 
 def source_of(query, table, make=generate_rows, *more, **options):
-    _, plan = query.progress(table, engine="generated", **options)._read(table)
-    return make(plan.query, frozenset(), *more).source
+    return make(plan_of(query, table, **options).query, frozenset(), *more).source
+
+
+def plan_of(query, table, **options):
+    return query.progress(table, engine="generated", **options)._progress._plan
 
 
 def regex_source(_, column, value, out):

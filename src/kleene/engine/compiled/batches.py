@@ -83,27 +83,33 @@ def partition_codes(table: pa.Table, names: Sequence[str], null_is_a_key: bool) 
     codes, count = np.zeros(table.num_rows, np.int64), 1
     for name in names:
         check_readable(table.column(name), attribute_type(table.column(name).type), name)
-        dense = _dense_codes(table.column(name)) if len(names) == 1 else None
-        if dense is not None:
-            return dense
-        column = sortable(table.column(name), name).combine_chunks()
-        encoded = column.dictionary_encode(null_encoding="encode" if null_is_a_key else "mask")
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        size = max(len(encoded.dictionary), 1)
-        if not null_is_a_key and pa.types.is_floating(encoded.dictionary.type):
-            is_nan = np.append(np.isnan(encoded.dictionary.to_numpy(zero_copy_only=False)), False)
-            indices[is_nan[indices]] = -1
+        indices, size = _dense_codes(table.column(name)) or _value_codes(table.column(name), name, null_is_a_key)
         outside = (codes < 0) | (indices < 0)
         if count == 1:
             codes, count = indices, size
+        elif count * size <= 2 * len(codes):
+            codes, count = codes * size + indices, count * size
         else:
             both = codes * size + indices
             _, codes = np.unique(both, return_inverse=True)
             count = int(codes.max()) + 1 if len(codes) else 1
-        codes[outside] = -1
+        if outside.any():
+            codes[outside] = -1
     return codes, count
+
+
+def _value_codes(column: pa.ChunkedArray, name: str, null_is_a_key: bool) -> tuple[Array, int]:
+    """For each row the number of its value; -1 where a NULL or NaN is none."""
+    encoded = (
+        sortable(column, name).combine_chunks().dictionary_encode(null_encoding="encode" if null_is_a_key else "mask")
+    )
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if not null_is_a_key and pa.types.is_floating(encoded.dictionary.type):
+        is_nan = np.append(np.isnan(encoded.dictionary.to_numpy(zero_copy_only=False)), False)
+        indices[is_nan[indices]] = -1
+    return indices, max(len(encoded.dictionary), 1)
 
 
 def _dense_codes(column: pa.ChunkedArray) -> tuple[Array, int] | None:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.engine.compiled.borrowing import not_read_only
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import plain_values
 from kleene.errors import ExecutionError
@@ -160,8 +161,13 @@ class Dictionary:
         encoded = column.combine_chunks().dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
-        own = np.array([self.code(text) for text in encoded.dictionary.to_pylist()] or [0], np.int64)
-        indices = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
+        texts = encoded.dictionary.to_pylist()
+        indices: Array = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        if not self.strings:
+            self.strings = texts
+            self._codes = {text: code for code, text in enumerate(texts)}
+            return indices
+        own = np.array([self.code(text) for text in texts] or [0], np.int64)
         found: Array = own[indices]
         return found
 
@@ -240,21 +246,6 @@ def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
     if column.null_count:
         column = pc.fill_null(column, 0)
     return not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
-
-
-class _Borrowed:
-    """Memory of Arrow's, held for as long as an array looks at it."""
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
-        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
-
-
-def not_read_only(array: Array) -> Array:
-    """The same memory, not marked read-only: machine code is typed for arrays that are not. It never writes there."""
-    if array.flags.writeable:
-        return array
-    return np.asarray(_Borrowed(array)) if array.size else array.copy()
 
 
 def _null_mask(column: pa.ChunkedArray) -> Array:

@@ -31,6 +31,7 @@ _SIGNATURES = {
     "nth_rows": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS}, int64, int64, {_INTS})",
     "count_rows": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS})",
     "group_rows": f"int64({_INTS}, {_INTS}, {_INTS})",
+    "order_sequences": f"int64(int32[:,::1], int32[:,::1], {_INTS}, {_INTS}, {_INTS}, {_INTS}, {_INTS}, int32[:,::1])",
 }
 
 
@@ -60,7 +61,7 @@ class SharedLoops:
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name not in self._loaded:
             functions = _functions()
-            source = "import numpy as np\n" + "\n\n".join(functions[needed] for needed in _needed(name, functions))
+            source = "ALLOCATES = False\n\n" + "\n\n".join(functions[needed] for needed in _needed(name, functions))
             self._loaded[name] = load(source, {name: _SIGNATURES[name]}, self._jit)[name]
         return self._loaded[name]
 

@@ -112,6 +112,7 @@ class _Generator(SaseCode):
         ends_runs = any(self._kills(negation) for negation in query.negations)
         any_match = strategy is Strategy.SKIP_TILL_ANY_MATCH
         lines = {
+            "ALLOCATES": what_it_walks(query) is not None,
             "COMPONENTS": len(query.components),
             "KLEENE": kleene,
             "KEEPS_ALWAYS": any_match,
@@ -309,5 +310,5 @@ class _Generator(SaseCode):
         return (
             f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], "
             f"{ints}, {floats}, {ints}, {floats}, {ints}, {floats}, {ints}, {floats}, "
-            f"{ints}, {ints}, {ints}, {ints}, int64[::1], {columns}, {constants})"
+            f"{ints}, {ints}, {ints}, {ints}, int64[::1], int64[::1], {columns}, {constants})"
         )

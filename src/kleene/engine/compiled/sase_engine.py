@@ -329,6 +329,7 @@ class SaseProgress:
         """Runs the kernel; gives back control with the number of completions whenever they must be read out."""
         assert self.buffer is not None
         advance = feed.kernel.functions["advance"]
+        current = np.empty(len(self.program.query.components), np.int64)
         while True:
             buffer, counts = self.buffer, self.buffer.counts
             with np.errstate(all="ignore"):
@@ -351,6 +352,7 @@ class SaseProgress:
                     buffer.version,
                     buffer.done,
                     buffer.slots,
+                    current,
                     feed.given.columns,
                     feed.given.integers,
                     feed.given.floats,

@@ -122,6 +122,7 @@ class _Generator(SaseCode):
 
     def _constants(self) -> str:
         lines = {
+            "ALLOCATES": False,
             "COMPONENTS": len(self.query.components),
             "STACKED": max(len(self._scan.tests), 1),
             "BASIC": self._scan.algorithm == "basic",
@@ -133,8 +134,9 @@ class _Generator(SaseCode):
     # --- scan ----------------------------------------------------------------------------------------------------
 
     def _classify(self) -> str:
-        """Bits for every event: one for each component, then one for each negation."""
+        """Bits for every event: one for each component, then one for each negation; and the rows that have any."""
         code = Code(self.layout)
+        code.line("count = 0")
         with code.block("for row in range(first, last):"):
             code.line("found = 0")
             for number, component in enumerate(self.query.components):
@@ -145,7 +147,11 @@ class _Generator(SaseCode):
                 bit = len(self.query.components) + number
                 self.write_bit(code, bit, item.types, item.predicates, ("negation", number), item.name, AT_FIRST)
             code.line("bits[row] = found")
-        return "def classify(bits, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
+            # Without a branch: which events can be used is hard to foresee.
+            code.line("relevant[count] = row")
+            code.line("count += 1 if found != 0 else 0")
+        code.line("return count")
+        return "def classify(bits, relevant, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
 
     def _simple(self, number: int) -> list[Predicate]:
         return [item for item in self._scan.predicates if item.components == (number,)]
@@ -280,11 +286,11 @@ class _Generator(SaseCode):
         ints, table, columns = "int64[::1]", "int64[:,::1]", self.layout.signature()
         cube, times, constants = "int64[:,:,::1]", self.times_signature, "int64[::1], float64[::1]"
         found, context = "int32[:,::1]", f"{table}, {INDEX_SIGNATURE}, {times}, {ints}, {columns}, {constants}"
-        scan = f"int64({ints}, {ints}, {table}, {times}, {ints}, {cube}, {ints}, {ints}, {cube}, {table}, {ints}, "
-        scan += f"{table}, {columns}, {constants})"
+        scan = f"int64({ints}, {ints}, {ints}, {table}, {times}, {ints}, {cube}, {ints}, {ints}, {cube}, {found}, "
+        scan += f"{table}, {ints}, {table}, {columns}, {constants})"
         name = "scan_basic" if self._scan.algorithm == "basic" else "scan"
         return {
-            "classify": f"void({ints}, int64, int64, {columns}, {constants})",
+            "classify": f"int64({ints}, {ints}, int64, int64, {columns}, {constants})",
             name: scan,
             "construct": f"int64({ints}, {table}, {found}, {ints}, {ints}, {ints}, int64, {cube}, {ints}, {table}, "
             f"{context})",

@@ -30,6 +30,7 @@ from kleene.engine.compiled.batches import (
 from kleene.engine.compiled.buffer import Window
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.partitions import Partitions
@@ -49,6 +50,8 @@ SEQUENCES = 1 << 14
 MOST_TO_CHOOSE = 0.7
 """If fewer events than this part of all can be used, keys are numbered for those alone."""
 FIRST_ROOM = 1 << 10
+MOST_HEIGHTS = 1 << 12
+"""Sequences over more instances of one stack than this are sorted by merging."""
 LATE = ("NegationInLastPlace", "Having")
 
 
@@ -76,7 +79,7 @@ class Stacks:
     heads: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 2 + 2 * self.stacked), np.int64)
+        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 3 + 2 * self.stacked), np.int64)
         self.node = np.zeros((FIRST_ROOM if self.is_basic else 1, 4), np.int64)
         self.base, self.top = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
         self.heads = np.full((self.stacked, 1, self.components), -1, np.int64)
@@ -108,6 +111,15 @@ class Stacks:
         return [
             (self.stack[c], np.arange(self.base[c], self.top[c]) & ring) for c in range(max(self.components - 1, 0))
         ]
+
+    def heights(self, rows: int) -> Array:
+        """Room for the height of each event on its stack; those that are there already have theirs."""
+        if self.is_basic or self.components < 3:
+            return np.empty((max(self.components - 1, 1), 0), np.int32)
+        found = np.empty((self.components - 1, rows), np.int32)
+        for c, (array, places) in enumerate(self.live()):
+            found[c, array[places, 0]] = array[places, -1]
+        return found
 
     def prune(self, times: Array, latest: Any, size: int | float) -> None:
         """Drops instances from the bottom that nothing after `latest` can be in one window with."""
@@ -142,10 +154,12 @@ class Feed:
     kernel: Kernel[GeneratedSequence]
     given: Arguments
     bits: Array
+    relevant: Array  # the rows that the scan goes through
     codes: Array
     times: Array
     positions: Array
     index: NegationIndex
+    heights: Array  # of the events of each component on their stack
     latest: Any
 
     @property
@@ -189,10 +203,12 @@ class SequenceProgress:
         feed, numbers = self._prepare(table, fresh_from, is_whole=is_last and self.kept_table is None)
         found = self._through_the_pipeline(feed, fresh_from)
         found = self._after_the_end(feed, found, is_last)
-        matches = _flat(found, len(self.program.query.components))
+        # What has waited may be of events that are on no stack any more.
+        heights = feed.heights[:, :0] if fresh_from and LATE[0] in feed.kernel.generated.filters else feed.heights
+        found = in_output_order(found, heights, self.program.jit)
+        result = _flat(found, len(self.program.query.components))
         if self.format is Format.NON_OVERLAPPING:
-            matches = self._without_overlaps(feed, matches, numbers)
-        result = ordered(matches, self.program.jit)
+            result = ordered(self._without_overlaps(feed, result, numbers), self.program.jit)
         if not is_last:
             self._retain(feed, numbers)
         return table, result
@@ -211,23 +227,24 @@ class SequenceProgress:
             raise GaveUpError(ir.Attribute(None, query.order_by[0]))
         numbers = self._partition_numbers(table, is_whole)
         positions = self._event_positions(numbers, fresh_from)
-        bits, classifying = np.zeros(rows, np.int64), perf_counter()
+        bits, relevant, classifying = np.empty(rows, np.int64), np.empty(rows + 1, np.int64), perf_counter()
         with np.errstate(all="ignore"):
-            kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
+            count = kernel.functions["classify"](bits, relevant, 0, rows, given.columns, given.integers, given.floats)
+        relevant = relevant[:count]
         seconds = perf_counter() - classifying
-        codes = self._codes(table, generated, bits, is_whole)
-        self.meter.add("SequenceScan", 0, 0, seconds)
+        codes = self._codes(table, generated, relevant, is_whole)
+        self.meter.add("SequenceScan", rows - fresh_from, len(relevant), seconds)
         self.meter.add("read", rows - fresh_from, rows - fresh_from, perf_counter() - started - seconds)
         started = perf_counter()
         index = self._index(generated, bits, codes, times)
         self.meter.add("NegationIndex", len(index.entries), 0, perf_counter() - started)
         latest = times.max() if len(times) else times.dtype.type(0)
-        return Feed(table, kernel, given, bits, codes, times, positions, index, latest), numbers
+        heights = self.stacks.heights(rows)
+        return Feed(table, kernel, given, bits, relevant, codes, times, positions, index, heights, latest), numbers
 
-    def _codes(self, table: pa.Table, generated: GeneratedSequence, bits: Array, is_whole: bool) -> Array:
+    def _codes(self, table: pa.Table, generated: GeneratedSequence, relevant: Array, is_whole: bool) -> Array:
         """For each attribute of a test, the number of an event's value; -1 where it has none, or nobody will ask."""
         codes = np.full((max(len(generated.codes), 1), table.num_rows), -1, np.int64)
-        relevant = np.flatnonzero(bits)
         if len(relevant) < MOST_TO_CHOOSE * table.num_rows:
             table = table.select(self._key_columns).take(pa.array(relevant))
         else:
@@ -304,19 +321,22 @@ class SequenceProgress:
         components = len(self.program.query.components)
         scan = feed.kernel.functions["scan_basic" if self.program.is_basic else "scan"]
         st = np.zeros(9, np.int64)
+        last = feed.table.num_rows
+        if not self.program.is_basic:
+            fresh_from, last = int(np.searchsorted(feed.relevant, fresh_from)), len(feed.relevant)
         st[0], st[5] = fresh_from, components
         accepts = np.zeros((BLOCK, 1 + self.program.stacked), np.int64)
         scratch = _Scratch(components)
         parts: list[Array] = []
-        rows = feed.table.num_rows
-        while st[0] < rows:
+        while st[0] < last:
             begin = int(st[0])
-            st[1], st[2], st[3], st[4] = min(begin + BLOCK, rows), 0, stacks.room, 0
+            st[1], st[2], st[3], st[4] = min(begin + BLOCK, last), 0, stacks.room, 0
             started = perf_counter()
             with np.errstate(all="ignore"):
                 status = scan(
                     st,
                     feed.bits,
+                    feed.relevant,
                     feed.codes,
                     feed.times,
                     feed.positions,
@@ -324,6 +344,7 @@ class SequenceProgress:
                     stacks.base,
                     stacks.top,
                     stacks.heads,
+                    feed.heights,
                     accepts,
                     scratch.at,
                     stacks.node,
@@ -332,7 +353,7 @@ class SequenceProgress:
                     feed.given.floats,
                 )
             self._check(feed, status)
-            meter.add("SequenceScan", int(st[0]) - begin, 0, perf_counter() - started)
+            meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
             if st[2]:
                 self._construct(feed, st, accepts, scratch, parts)
@@ -369,7 +390,7 @@ class SequenceProgress:
             meter.add("SequenceConstruction", int(st[8]), count, perf_counter() - started)
             for name in feed.kernel.generated.filters:
                 if count and name not in LATE:
-                    count = self._filtered(feed, name, scratch.found, count, scratch.rows)
+                    count = self._filtered(feed, name, scratch.found, count)
             if count:
                 parts.append(scratch.found[:count].copy())
             if status == 0:
@@ -378,8 +399,9 @@ class SequenceProgress:
             if status == 2:
                 scratch.grow()
 
-    def _filtered(self, feed: Feed, name: str, found: Array, count: int, rows: Array) -> int:
+    def _filtered(self, feed: Feed, name: str, found: Array, count: int) -> int:
         started = perf_counter()
+        rows = np.zeros(found.shape[1], np.int64)  # its own: construction goes on from where it was
         with np.errstate(all="ignore"):
             kept = int(feed.kernel.functions[name](found, count, rows, *feed.context))
         self._check(feed, kept)
@@ -393,7 +415,6 @@ class SequenceProgress:
     def _after_the_end(self, feed: Feed, found: Array, is_last: bool) -> Array:
         """The sequences whose windows have closed, where a negation in last place waits for it; and HAVING."""
         filters = feed.kernel.generated.filters
-        rows = np.zeros(len(self.program.query.components), np.int64)
         if LATE[0] in filters:
             if len(self.pending):
                 found = np.concatenate([self.pending, found])
@@ -404,7 +425,7 @@ class SequenceProgress:
         found = np.ascontiguousarray(found)
         for name in LATE:
             if name in filters and len(found):
-                found = found[: self._filtered(feed, name, found, len(found), rows)]
+                found = found[: self._filtered(feed, name, found, len(found))]
         return found
 
     def _without_overlaps(self, feed: Feed, found: FlatMatches, numbers: Array) -> FlatMatches:
@@ -528,7 +549,7 @@ class SequenceProgress:
             setattr(self, name, parts[name])
         self.pending = parts["pending"].reshape(-1, stacks.components).astype(ROW)
         stacks.stack = np.ascontiguousarray(
-            parts["stack"].reshape(max(stacks.components - 1, 1), -1, 2 + 2 * stacks.stacked)
+            parts["stack"].reshape(max(stacks.components - 1, 1), -1, 3 + 2 * stacks.stacked)
         )
         stacks.node, stacks.base, stacks.top = parts["node"], parts["base"], parts["top"]
         stacks.heads = np.ascontiguousarray(parts["heads"].reshape(stacks.stacked, -1, stacks.components))
@@ -576,11 +597,25 @@ def _together(table: pa.Table, names: list[str], query: AnalyzedQuery) -> pa.Chu
     return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
 
 
+def in_output_order(found: Array, heights: Array, jit: bool) -> Array:
+    """Sequences by their last event, then the first, then all of them."""
+    if len(found) < 2:
+        return found
+    ends = found[:, -1]
+    if (ends[1:] < ends[:-1]).any():  # those that waited for the end of their window come behind others
+        found = np.ascontiguousarray(found[np.argsort(ends, kind="stable")])
+        heights = heights[:, :0]  # they may not come as the walk back finds them
+    arranged, scratch = np.empty_like(found), np.empty((4, len(found)), np.int64)
+    counts = np.empty(MOST_HEIGHTS, np.int64)
+    shared_loops(jit)["order_sequences"](found, np.ascontiguousarray(heights), counts, *scratch, arranged)
+    return arranged
+
+
 def _flat(found: Array, components: int) -> FlatMatches:
     count = len(found)
-    return FlatMatches(
-        np.arange(count + 1) * components, np.ones((count, components), np.int64), np.ascontiguousarray(found).ravel()
-    )
+    # One event for each component: nothing that would need memory.
+    lengths = np.broadcast_to(np.int64(1), (count, components))
+    return FlatMatches(np.arange(count + 1) * components, lengths, np.ascontiguousarray(found).ravel())
 
 
 def find_sequences(

@@ -45,14 +45,11 @@ def _equality(expression: ir.Expr, query: AnalyzedQuery) -> tuple[ir.Attribute, 
     """The two sides of an equality between attributes of two events, of one type."""
     match expression:
         case ir.Comparison(operator="=", left=ir.Attribute() as left, right=ir.Attribute() as right):
-            known = left.type is not None and left.type == right.type
-            if known and left.variable != right.variable and not _is_missing(left, right, query):
+            # Without a schema no type is known, but a name has the type it has.
+            is_same = left.type == right.type if query.schema is not None else left.name == right.name
+            if is_same and left.variable != right.variable:
                 return left, right
     return None
-
-
-def _is_missing(left: ir.Attribute, right: ir.Attribute, query: AnalyzedQuery) -> bool:
-    return query.schema is None or any(node.name not in query.schema for node in (left, right))
 
 
 def _places(predicate: Predicate, query: AnalyzedQuery) -> tuple[Place, Place] | None:

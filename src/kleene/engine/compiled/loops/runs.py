@@ -14,8 +14,6 @@ A run is a row of `ri` (whole numbers) and `rf` (floats):
 
 from __future__ import annotations
 
-import numpy as np
-
 from kleene.engine.compiled.loops.run_formulas import (
     COMPONENTS,
     FIRST_REGISTER,
@@ -139,6 +137,7 @@ def advance(
     version,
     done,
     slots,
+    current,
     columns,
     ki,
     kf,
@@ -151,7 +150,6 @@ def advance(
     group, row, runs = st[0], st[1], st[2]
     nodes, edges, versions, matches, stamp, kept = st[3], st[4], st[5], st[6], st[7], st[8]
     run_limit, keep_runs, loaded = st[9], st[10], st[11]
-    current = np.empty(COMPONENTS, np.int64)
     status = 0
     while group < len(groups):
         if loaded == 0:

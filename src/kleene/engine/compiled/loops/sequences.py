@@ -12,6 +12,7 @@ its value:
     stack[c, k, 2 + 2t] the instance before it in the stack of its value
     stack[c, k, 3 + 2t] RIP: the most recent instance of component c - 1 with that value when the event came
 
+stack[c, k, -1] is its height on its stack (of the first test), which heights[c, row] repeats for whoever sorts.
 heads[t, value, c] is the most recent instance. An event for the last component is not kept but written to `accepts`:
 its row, then its RIP for each test.
 
@@ -67,22 +68,22 @@ def have_common(component, row, codes, stack, base, heads, at):
             return True
 
 
-def scan(st, bits, codes, times, positions, stack, base, top, heads, accepts, at, node, columns, ki, kf):
-    """Puts events on their stacks from row st[0] to before st[1]; stops for room (1), at an error, or at the end (0).
+def scan(
+    st, bits, relevant, codes, times, positions, stack, base, top, heads, heights, accepts, at, node, columns, ki, kf
+):
+    """Puts the relevant events on their stacks, from number st[0] to before st[1]; st[2] counts the accepts.
 
-    st: 2 accepts, 3 how many instances may come before a stack can be full.
+    Stops for room (1), at an error, or at the end (0). st: 3 how many instances may come before a stack can be full.
     """
     ring = stack.shape[1] - 1
-    row = st[0]
-    if WINDOW_IN_SCAN and row < st[1]:
-        prune(row, stack, base, top, times, positions, ki, kf)
-    while row < st[1]:
+    number_of_event, end, accepted, room = st[0], st[1], st[2], st[3]
+    if WINDOW_IN_SCAN and number_of_event < end:
+        prune(relevant[number_of_event], stack, base, top, times, positions, ki, kf)
+    while number_of_event < end:
+        row = relevant[number_of_event]
         found = bits[row]
-        if found == 0:
-            row += 1
-            continue
-        if st[3] < COMPONENTS or st[2] == len(accepts):
-            st[0] = row
+        if room < COMPONENTS or accepted == len(accepts):
+            st[0], st[2] = number_of_event, accepted
             return 1
         for back in range(COMPONENTS):
             c = COMPONENTS - 1 - back  # from the last, so that an event does not follow itself
@@ -110,29 +111,39 @@ def scan(st, bits, codes, times, positions, stack, base, top, heads, accepts, at
             if verdict == 0:
                 continue
             if c == COMPONENTS - 1:
-                accepts[st[2], 0] = row
+                accepts[accepted, 0] = row
                 for t in range(STACKED):
-                    accepts[st[2], 1 + t] = -1 if c == 0 else heads[t, key_of(t, c, row, codes), c - 1]
-                st[2] += 1
+                    accepts[accepted, 1 + t] = -1 if c == 0 else heads[t, key_of(t, c, row, codes), c - 1]
+                accepted += 1
                 continue
             number = top[c]
             place = number & ring
             stack[c, place, 0] = row
             stack[c, place, 1] = start
+            below = heads[0, key_of(0, c, row, codes), c]
+            height = stack[c, below & ring, 2 + 2 * STACKED] + 1 if below >= base[c] else 0
+            stack[c, place, 2 + 2 * STACKED] = height
+            if COMPONENTS > 2:
+                heights[c, row] = height
             for t in range(STACKED):
                 key = key_of(t, c, row, codes)
                 stack[c, place, 2 + 2 * t] = heads[t, key, c]
                 stack[c, place, 3 + 2 * t] = -1 if c == 0 else heads[t, key, c - 1]
                 heads[t, key, c] = number
             top[c] = number + 1
-            st[3] -= 1
-        row += 1
-    st[0] = row
+            room -= 1
+        number_of_event += 1
+    st[0], st[2] = number_of_event, accepted
     return 0
 
 
-def scan_basic(st, bits, codes, times, positions, stack, base, top, heads, accepts, at, node, columns, ki, kf):
-    """The same with a runtime stack: every event gets a cell of nodes. heads[0, 0, c] is the last node of state c."""
+def scan_basic(
+    st, bits, relevant, codes, times, positions, stack, base, top, heads, heights, accepts, at, node, columns, ki, kf
+):
+    """The same with a runtime stack, for all events by their rows: each gets a cell of nodes.
+
+    heads[0, 0, c] is the last node of state c.
+    """
     ring = len(node) - 1
     row = st[0]
     if WINDOW_IN_SCAN and row < st[1]:
@@ -191,19 +202,18 @@ def scan_basic(st, bits, codes, times, positions, stack, base, top, heads, accep
     return 0
 
 
-def extract(accept, node, base, stack, size, times, positions, ki, kf):
+def extract(end_row, begin, node, base, stack, size, times, positions, ki, kf):
     """The part of the runtime stack that leads to the accepting event, as stacks (§3.2): each node is visited once.
 
     Gives back how many rows of `stack` were needed, or -1 if there are not enough.
     """
     ring = len(node) - 1
-    begin = accept[1]
     for c in range(COMPONENTS - 2, -1, -1):
         count = 0
         at = begin
         begin = -1
         while at >= base[0]:
-            if WINDOW_IN_CONSTRUCTION and not in_window(node[at & ring, 2], accept[0], times, positions, ki, kf):
+            if WINDOW_IN_CONSTRUCTION and not in_window(node[at & ring, 2], end_row, times, positions, ki, kf):
                 break
             if node[at & ring, 1] != -1:
                 if count == len(stack[c]):
@@ -258,39 +268,39 @@ def construct(
     """
     last = COMPONENTS - 1
     ring = stack.shape[1] - 1
-    while st[4] < st[2]:
-        accept = accepts[st[4]]
-        c = st[5]
+    number, c, written, own, tried = st[4], st[5], st[6], st[7], st[8]
+    while number < st[2]:
+        end_row = accepts[number, 0]
         if c == COMPONENTS:
-            st[7] = 0
-            rows[last] = accept[0]
+            own = 0
+            rows[last] = end_row
             verdict = bound_ok(
                 last, rows, codes, negative, entry_keys, directory, buckets, times, positions, columns, ki, kf
             )
             if verdict < 0:
                 return verdict
-            st[8] += 1
+            tried += 1
             if verdict == 0:
-                st[4] += 1
+                number += 1
                 continue
             if last == 0:
-                if st[6] == len(found):
+                if written == len(found):
+                    st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
                     return 1
-                found[st[6], 0] = rows[0]
-                st[6] += 1
-                st[4] += 1
+                found[written, 0] = rows[0]
+                written += 1
+                number += 1
                 continue
-            c = last - 1
             if BASIC:
-                enough = extract(accept, node, base, stack, size, times, positions, ki, kf)
+                enough = extract(end_row, accepts[number, 1], node, base, stack, size, times, positions, ki, kf)
                 if enough < 0:
+                    st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
                     return 2
                 if enough == 0:
-                    st[4] += 1
+                    number += 1
                     continue
-                cursor[c] = 0
-            else:
-                cursor[c] = accept[1]
+            c = last - 1
+            cursor[c] = 0 if BASIC else accepts[number, 1]
         while c < last:
             k = cursor[c]
             if k < (0 if BASIC else base[c]):
@@ -299,12 +309,12 @@ def construct(
                     cursor[c] = stack[c, cursor[c] & ring, 2]
                 continue
             place = k & ring
-            if WINDOW_IN_CONSTRUCTION and not in_window(stack[c, place, 1], accept[0], times, positions, ki, kf):
+            if WINDOW_IN_CONSTRUCTION and not in_window(stack[c, place, 1], end_row, times, positions, ki, kf):
                 # Instances below it follow first events that are no younger.
                 cursor[c] = -1
                 continue
             rows[c] = stack[c, place, 0]
-            st[8] += 1
+            tried += 1
             verdict = bound_ok(
                 c, rows, codes, negative, entry_keys, directory, buckets, times, positions, columns, ki, kf
             )
@@ -315,16 +325,15 @@ def construct(
                 c -= 1
                 continue
             if verdict == 1:
-                if st[6] == len(found):
-                    st[5] = c
-                    return 1
-                if st[7] == limit:
-                    return 3
+                if written == len(found) or own == limit:
+                    st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
+                    return 3 if own == limit else 1
                 for i in range(COMPONENTS):
-                    found[st[6], i] = rows[i]
-                st[6] += 1
-                st[7] += 1
+                    found[written, i] = rows[i]
+                written += 1
+                own += 1
             cursor[c] = stack[c, place, 2]
-        st[5] = COMPONENTS
-        st[4] += 1
+        c = COMPONENTS
+        number += 1
+    st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
     return 0

@@ -1,0 +1,31 @@
+"""An equivalence test with a constant is said already by comparing each event with the constant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kleene.plan.facts import Facts
+from kleene.plan.operators import Pipeline, Selection
+
+
+def drop_constant_tests(plan: Pipeline, facts: Facts) -> Pipeline:
+    """The plan without equivalence tests that name the value: stacks for one value would tell nothing apart.
+
+    >>> plan, facts = planned("EVENT SEQ(A a, B b) WHERE [name = 'John'] AND [x]")
+    >>> print(plan.get(Selection))
+    Selection
+       [name] [x]
+       a.name = 'John'
+       b.name = 'John'
+    >>> print(drop_constant_tests(plan, facts).get(Selection))
+    Selection
+       [x]
+       a.name = 'John'
+       b.name = 'John'
+    """
+    selection = plan.find(Selection)
+    constant = {test.attribute for test in facts.query.definition.equivalence_tests if test.constant is not None}
+    if selection is None or not constant:
+        return plan
+    kept = tuple(test for test in plan.tests if test.attributes[0] not in constant)
+    return replace(plan.put(replace(selection, tests=kept)), tests=kept)
