@@ -57,6 +57,15 @@ def expected_partners(facts: Facts, component: int) -> float | None:
     return found
 
 
+def most_on_a_stack(facts: Facts, values: float) -> float | None:
+    """How many events of a component one window holds, at most, for one of so many values; None if nothing is known."""
+    shares = [facts.statistics.share(item.types) for item in facts.query.components]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares) or values < 1:
+        return None
+    return max(known) * _in_window(facts) / values
+
+
 def _in_window(facts: Facts) -> float:
     statistics = facts.statistics
     if statistics.in_window is not None:

@@ -11,7 +11,7 @@ from kleene.errors import UnsupportedError, did_you_mean, listed, shown
 CHOICES: dict[str, tuple[str, ...]] = {
     "operators": ("sequence", "nfa"),
     "scan": ("basic", "ais", "pais"),
-    "second_test": ("selection", "multi_pais", "dynamic"),
+    "second_test": ("selection", "multi_pais", "dynamic", "combined"),
     "window": ("late", "construction", "scan_and_construction"),
     "simple_predicates": ("late", "scan"),
     "parameterized_predicates": ("late", "construction"),
@@ -89,8 +89,8 @@ def _check_together(hints: Hints) -> None:
                 f"the hint '{others[0]}' is for sequence operators, and operators='nfa' asks for runs",
                 hint=f"With operators='nfa' there are: {listed(_OF_RUNS_TOO)}.",
             )
-    if hints.second_test == "multi_pais" and hints.scan in ("basic", "ais"):
+    if hints.second_test in ("multi_pais", "combined") and hints.scan in ("basic", "ais"):
         raise UnsupportedError(
-            f"second_test='multi_pais' needs partitioned stacks, and scan='{hints.scan}' has none",
+            f"second_test='{hints.second_test}' needs partitioned stacks, and scan='{hints.scan}' has none",
             hint="With it, scan can be: 'pais'. Without it, second_test can be: 'selection', 'dynamic'.",
         )

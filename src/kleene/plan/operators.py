@@ -59,12 +59,14 @@ class SequenceScan(Printed):
     """SS→: reads the stream and keeps the events that a sequence may be made of, on stacks.
 
     `algorithm`: "basic", a runtime stack with a cell for every event; "ais", active instance stacks; "pais", such
-    stacks for every value of an equivalence test, and with several `tests` for every value of each (Multi-PAIS).
+    stacks for every value of an equivalence test. With several `tests` there are stacks for every value of each
+    (Multi-PAIS), or, where they are combined, for every combination of their values that occurs.
     """
 
     components: tuple[Component, ...]
     algorithm: str = "basic"
     tests: tuple[Equivalence, ...] = ()
+    is_combined: bool = False
     predicates: tuple[Predicate, ...] = ()
     window: Window | None = None
 

@@ -117,6 +117,8 @@ def component_text(component: Component) -> str:
 
 
 def _stacks(scan: SequenceScan) -> str:
+    if len(scan.tests) > 1 and scan.is_combined:
+        return f"{ALGORITHMS[scan.algorithm]}, by {_tests(scan.tests)} together"
     if len(scan.tests) > 1:
         return f"active instance stacks for each value of {_tests(scan.tests)} (Multi-PAIS)"
     by = f", by {_tests(scan.tests)}" if scan.tests else ""

@@ -54,15 +54,27 @@ class CodedTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Coding:
+    """What an array of codes numbers: of these tests, together, the values of these attributes."""
+
+    tests: tuple[int, ...]
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratedSequence:
-    """`codes` names, for each array of codes, its test and attribute; `judged` are the negations of the index."""
+    """`codes` are the arrays of codes; `stacked` the tests, each alone or several together, that have stacks.
+
+    `judged` are the negations of the index; `index_keys`, for each, the arrays that tie it: the first is its key.
+    """
 
     source: str
     signatures: dict[str, str]
     layout: Layout
-    codes: tuple[tuple[int, str], ...]
-    tests: tuple[CodedTest, ...]
+    codes: tuple[Coding, ...]
+    stacked: tuple[tuple[int, ...], ...]
     judged: tuple[int, ...]
+    index_keys: tuple[tuple[int, ...], ...]
     filters: tuple[str, ...]
 
 
@@ -73,35 +85,60 @@ def generate_sequence(query: AnalyzedQuery, plan: Pipeline, nullable: frozenset[
 @dataclass(slots=True)
 class _Generator(SaseCode):
     plan: Pipeline = field(kw_only=True)
-    codes: list[tuple[int, str]] = field(default_factory=list)
+    codes: list[Coding] = field(default_factory=list)
 
     def module(self) -> GeneratedSequence:
         count = len(self.query.components)
         if count + len(self.query.negations) > MOST_BITS:
             raise NotExpressibleError(f"a pattern of {count} components and {len(self.query.negations)} negations")
-        tests = tuple(self._coded(number, test) for number, test in enumerate(self.plan.tests))
-        coded = dict(zip(self.plan.tests, tests, strict=True))
         classify = self._classify()
-        parts = [self.window_function(), self._key_of(coded), self._scan_ok(), template("negation")]
-        parts.append(self._bound_ok(coded))
-        filters = self._filters(coded)
+        parts = [self.window_function(), self._key_of(), self._scan_ok(), template("negation")]
+        parts.append(self._bound_ok())
+        filters = self._filters()
         parts += [text for _, text in filters]
         loops = template("sequences")
         source = "\n\n".join([HEADER, self._constants(), classify, *parts, loops])
         names = tuple(name for name, _ in filters)
+        keys = tuple(tuple(test.negations[number] for test in self._tied(number)) for number in self._judged())
         return GeneratedSequence(
-            source, self._signatures(names), self.layout, tuple(self.codes), tests, self._judged(), names
+            source,
+            self._signatures(names),
+            self.layout,
+            tuple(self.codes),
+            tuple(self._numbers(tests) for tests in self._stacked()),
+            self._judged(),
+            keys,
+            names,
         )
 
-    def _coded(self, number: int, test: Equivalence) -> CodedTest:
-        def code(name: str | None) -> int:
-            if name is None:
-                return -1
-            if (number, name) not in self.codes:
-                self.codes.append((number, name))
-            return self.codes.index((number, name))
+    def _stacked(self) -> list[tuple[Equivalence, ...]]:
+        """The tests that have stacks, each alone or all together."""
+        tests = self._scan.tests
+        return [tests] if self._scan.is_combined else [(test,) for test in tests]
 
-        return CodedTest(tuple(map(code, test.attributes)), tuple(map(code, test.negative)))
+    def _numbers(self, tests: tuple[Equivalence, ...]) -> tuple[int, ...]:
+        return tuple(self.plan.tests.index(test) for test in tests)
+
+    def _coded(self, *tests: Equivalence) -> CodedTest:
+        """Arrays of codes for the tests together, given out as they are asked for."""
+
+        def code(names: tuple[str | None, ...]) -> int:
+            if None in names:
+                return -1
+            wanted = Coding(self._numbers(tests), tuple(name for name in names if name is not None))
+            if wanted not in self.codes:
+                self.codes.append(wanted)
+            return self.codes.index(wanted)
+
+        components = tuple(map(code, zip(*(test.attributes for test in tests), strict=True)))
+        return CodedTest(components, tuple(map(code, zip(*(test.negative for test in tests), strict=True))))
+
+    def _tied(self, negation: int) -> list[CodedTest]:
+        """The tests that tie the negation to the match: first the one whose codes are the key of its index."""
+        tying = [test for test in self.plan.tests if test.negative and test.negative[negation] is not None]
+        if self._scan.is_combined and len(tying) == len(self.plan.tests) == len(self._scan.tests):
+            return [self._coded(*self._scan.tests)]
+        return [self._coded(test) for test in tying]
 
     @property
     def _scan(self) -> SequenceScan:
@@ -124,7 +161,7 @@ class _Generator(SaseCode):
         lines = {
             "ALLOCATES": False,
             "COMPONENTS": len(self.query.components),
-            "STACKED": max(len(self._scan.tests), 1),
+            "STACKED": max(len(self._stacked()), 1),
             "BASIC": self._scan.algorithm == "basic",
             "WINDOW_IN_SCAN": self._scan.window is not None,
             "WINDOW_IN_CONSTRUCTION": self._construction.window is not None,
@@ -162,12 +199,13 @@ class _Generator(SaseCode):
         own = [*self._construction.negations, *(late.negations if late is not None else ())]
         return next(item for item in own if item.name == self.query.negations[number].name)
 
-    def _key_of(self, coded: dict[Equivalence, CodedTest]) -> str:
+    def _key_of(self) -> str:
         code = Code(self.layout)
-        for number, test in enumerate(self._scan.tests):
-            arrays = coded[test].components
+        stacked = self._stacked()
+        for number, tests in enumerate(stacked):
+            arrays = self._coded(*tests).components
             if len(set(arrays)) == 1:
-                code.line(f"if test == {number}:" if len(self._scan.tests) > 1 else "if True:")
+                code.line(f"if test == {number}:" if len(stacked) > 1 else "if True:")
                 code.line(f"    return codes[{arrays[0]}, row]")
                 continue
             for component, array in enumerate(arrays):
@@ -190,20 +228,20 @@ class _Generator(SaseCode):
 
     # --- construction --------------------------------------------------------------------------------------------
 
-    def _bound_ok(self, coded: dict[Equivalence, CodedTest]) -> str:
+    def _bound_ok(self) -> str:
         """What is judged when a component is bound, the ones behind it being bound already."""
         code, reader = Code(self.layout), self._reader()
         last = len(self.query.components) - 1
         for number in range(last, -1, -1):
             with code.block(f"if component == {number}:"):
                 for test in self._construction.tests:
-                    self._write_test(code, coded[test], [number])
+                    self._write_test(code, self._coded(test), [number])
                 for item in self._construction.predicates:
                     if item.components[0] == number:
                         self.return_unless(code, item.conjunct.expression, reader)
                 for negation in self._construction.negations:
                     if judged_at(negation, self.query) == number:
-                        self._write_negation(code, negation, reader, coded, self._construction.access)
+                        self._write_negation(code, negation, reader, self._construction.access)
         code.line("return 1")
         return f"def bound_ok(component, {ROWS}):\n" + "\n".join(code.lines)
 
@@ -222,16 +260,9 @@ class _Generator(SaseCode):
             with code.block(f"if {here} < 0:" if number == last else f"if {here} != {value}:"):
                 code.line("return 0")
 
-    def _write_negation(
-        self,
-        code: Code,
-        negation: NegativeComponent,
-        reader: OfMatch,
-        coded: dict[Equivalence, CodedTest],
-        access: str,
-    ) -> None:
+    def _write_negation(self, code: Code, negation: NegativeComponent, reader: OfMatch, access: str) -> None:
         number, last = self._number_of(negation), len(self.query.components) - 1
-        tied = [test for test in coded.values() if test.negations and test.negations[number] >= 0]
+        tied = self._tied(number)
         key = f"codes[{tied[0].components[last]}, rows[{last}]]" if tied else "0"
         ties = tuple(
             f"codes[{test.negations[number]}, row] == codes[{test.components[last]}, rows[{last}]]" for test in tied[1:]
@@ -242,7 +273,7 @@ class _Generator(SaseCode):
 
     # --- the operators above it ----------------------------------------------------------------------------------
 
-    def _filters(self, coded: dict[Equivalence, CodedTest]) -> list[tuple[str, str]]:
+    def _filters(self) -> list[tuple[str, str]]:
         """For each operator above construction, its name and the function that leaves out what it does not let by."""
         found: list[tuple[str, str]] = []
         everything = range(len(self.query.components) - 1, -1, -1)
@@ -251,7 +282,7 @@ class _Generator(SaseCode):
             match operator:
                 case Selection(tests=tests, predicates=predicates):
                     for test in tests:
-                        self._write_test(code, coded[test], everything)
+                        self._write_test(code, self._coded(test), everything)
                     for item in predicates:
                         self.return_unless(code, item.conjunct.expression, reader)
                 case WindowFilter():
@@ -261,12 +292,12 @@ class _Generator(SaseCode):
                 case NegationFilter(negations=negations, access=access):
                     # Those in last place are judged alone, when their window has closed.
                     for negation in self._in_last_place(negations, False):
-                        self._write_negation(code, negation, reader, coded, access)
+                        self._write_negation(code, negation, reader, access)
                     waiting = self._in_last_place(negations, True)
                     if waiting:
                         own = Code(self.layout)
                         for negation in waiting:
-                            self._write_negation(own, negation, self._reader(), coded, access)
+                            self._write_negation(own, negation, self._reader(), access)
                         found.append(("NegationInLastPlace", _filter("NegationInLastPlace", own)))
                 case Having(condition=condition):
                     self.return_unless(code, condition, reader)

@@ -7,7 +7,7 @@ is how far a stream has come: the stacks, and the events that they refer to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -62,7 +62,8 @@ class SequenceProgram(Program[GeneratedSequence]):
         super().__init__(lambda nullable: generate_sequence(query, plan, nullable), jit)
         self.query, self.plan = query, plan
         self.is_basic = plan.get(SequenceScan).algorithm == "basic"
-        self.stacked = max(len(plan.get(SequenceScan).tests), 1)
+        scan = plan.get(SequenceScan)
+        self.stacked = 1 if scan.is_combined else max(len(scan.tests), 1)
 
 
 @dataclass(slots=True)
@@ -185,7 +186,7 @@ class SequenceProgress:
         self.window = Window.of(query)
         self.nullable: frozenset[str] = frozenset()
         self.stacks = Stacks(len(query.components), program.stacked, program.is_basic)
-        self.keys = [Partitions(("key",)) for _ in program.plan.tests]
+        self.keys: dict[tuple[int, ...], Partitions] = {}  # by the tests that they number together
         self.partitions = Partitions(query.partition_by)
         self.kept_table: pa.Table | None = None
         self.kept_at, self.kept_positions = EMPTY, EMPTY
@@ -249,19 +250,22 @@ class SequenceProgress:
             table = table.select(self._key_columns).take(pa.array(relevant))
         else:
             relevant = np.arange(table.num_rows)
-        for number, test in enumerate(self.program.plan.tests):
-            names = list(dict.fromkeys([*test.attributes, *filter(None, test.negative)]))
-            both = pa.table({"key": _together(table, names, self.program.query)})
+        for tests in dict.fromkeys(coding.tests for coding in generated.codes):
+            own = [coding for coding in generated.codes if coding.tests == tests]
+            names = [f"{number}" for number in range(len(tests))]
+            columns = zip(*(coding.attributes for coding in own), strict=True)
+            values = pa.table([_together(table, column, self.program.query) for column in columns], names)
             if is_whole:
-                found, count = partition_codes(both, ("key",), null_is_a_key=False)
+                found, count = partition_codes(values, names, null_is_a_key=False)
             else:
-                found = self.keys[number].numbers(both, null_is_a_key=False)
-                count = len(self.keys[number])
-            if test in self.program.plan.get(SequenceScan).tests:
+                keys = self.keys.setdefault(tests, Partitions(names))
+                found = keys.numbers(values, null_is_a_key=False)
+                count = len(keys)
+            if tests in generated.stacked:
                 self.stacks.more_keys(count)
-            for at, name in enumerate(names):
-                own = found[at * table.num_rows : (at + 1) * table.num_rows]
-                codes[generated.codes.index((number, name)), relevant] = own
+            for at, coding in enumerate(own):
+                part = found[at * table.num_rows : (at + 1) * table.num_rows]
+                codes[generated.codes.index(coding), relevant] = part
         return codes
 
     @property
@@ -306,12 +310,11 @@ class SequenceProgress:
         first_bit = len(self.program.query.components)
         rows = [np.flatnonzero((bits >> (first_bit + number)) & 1) for number in generated.judged]
         keys = []
-        for number, own in zip(generated.judged, rows, strict=True):
-            tied = [test for test in generated.tests if test.negations[number] >= 0]
-            keys.append(codes[tied[0].negations[number]][own] if tied else np.zeros(len(own), np.int64))
-            if tied:  # an event without a value for one of the tests forbids nothing
-                for test in tied[1:]:
-                    keys[-1] = np.where(codes[test.negations[number]][own] < 0, -1, keys[-1])
+        for arrays, own in zip(generated.index_keys, rows, strict=True):
+            key = codes[arrays[0]][own] if arrays else np.zeros(len(own), np.int64)
+            for array in arrays[1:]:  # an event without a value for one of the tests forbids nothing
+                key = np.where(codes[array][own] < 0, -1, key)
+            keys.append(key)
         return negation_index(rows, keys, times, self.window.in_time)
 
     # --- the pipeline --------------------------------------------------------------------------------------------
@@ -490,19 +493,17 @@ class SequenceProgress:
     def _forget_keys(self, feed: Feed, rows: Array) -> None:
         """Values of which no event is kept lose their numbers; should they come again, they get new ones."""
         generated = feed.kernel.generated
-        for number, keys in enumerate(self.keys):
-            own = [codes for (test, _), codes in zip(generated.codes, feed.codes, strict=False) if test == number]
+        for tests, keys in self.keys.items():
+            own = [codes for coding, codes in zip(generated.codes, feed.codes, strict=False) if coding.tests == tests]
             used = np.zeros(len(keys), np.bool_)
             for codes in own:
                 kept = codes[rows]
                 used[kept[kept >= 0]] = True
             if used.all():
                 continue
-            test = self.program.plan.tests[number]
-            stacked = self.program.plan.get(SequenceScan).tests
             keys.keep(used)
-            if test in stacked:
-                at = stacked.index(test)
+            if tests in generated.stacked:
+                at = generated.stacked.index(tests)
                 remaining = self.stacks.heads[at, : len(used)][used]
                 self.stacks.heads[at] = -1
                 self.stacks.heads[at, : len(remaining)] = remaining
@@ -535,15 +536,16 @@ class SequenceProgress:
             "heads": stacks.heads.reshape(-1),
             "kept_table": self.kept_table,
             "keys": self.partitions.table,
-            "key_count": np.array([len(self.partitions), *(len(keys) for keys in self.keys)], np.int64),
+            "partition_count": len(self.partitions),
+            "numbered": [list(tests) for tests in self.keys],
         }
-        for number, keys in enumerate(self.keys):
+        for number, keys in enumerate(self.keys.values()):
             parts[f"keys_{number}"] = keys.table
         return {name: part for name, part in parts.items() if part is not None}
 
     def load(self, parts: Mapping[str, Any]) -> None:
         """Goes on from where the parts were saved."""
-        stacks, counts = self.stacks, parts["key_count"].tolist()
+        stacks = self.stacks
         self.nullable = frozenset(parts["nullable"])
         for name in ("kept_positions", "next_positions", "ended"):
             setattr(self, name, parts[name])
@@ -554,9 +556,10 @@ class SequenceProgress:
         stacks.node, stacks.base, stacks.top = parts["node"], parts["base"], parts["top"]
         stacks.heads = np.ascontiguousarray(parts["heads"].reshape(stacks.stacked, -1, stacks.components))
         self.kept_table = parts.get("kept_table")
-        self.partitions.load(parts.get("keys"), counts[0])
-        for number, keys in enumerate(self.keys):
-            keys.load(parts.get(f"keys_{number}"), counts[1 + number])
+        self.partitions.load(parts.get("keys"), parts["partition_count"])
+        for number, tests in enumerate(map(tuple, parts["numbered"])):
+            self.keys[tests] = Partitions([f"{at}" for at in range(len(tests))])
+            self.keys[tests].load(parts.get(f"keys_{number}"))
 
     @property
     def held(self) -> int:
@@ -588,7 +591,7 @@ class _Scratch:
         self.stack = np.zeros((shape[0], 2 * shape[1], shape[2]), np.int64)
 
 
-def _together(table: pa.Table, names: list[str], query: AnalyzedQuery) -> pa.ChunkedArray:
+def _together(table: pa.Table, names: Sequence[str], query: AnalyzedQuery) -> pa.ChunkedArray:
     """The columns one below the other, so that equal values get equal numbers."""
     columns = [table.column(name) for name in names]
     if len({column.type for column in columns}) > 1:
