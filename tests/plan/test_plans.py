@@ -10,7 +10,7 @@ import pytest
 
 import kleene
 from kleene.analysis.analyze import analyze
-from kleene.engine.compiled import sequence_engine
+from kleene.engine.compiled import stacks
 from kleene.lang.sase import parse
 from kleene.plan.operators import (
     NegationFilter,
@@ -306,7 +306,7 @@ class TestAnalyze:
 
 def test_construction_goes_on_where_it_was_after_a_filter_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Construction stops when there is no more room for sequences; a filter must not touch what it goes on from."""
-    monkeypatch.setattr(sequence_engine, "SEQUENCES", 3)
+    monkeypatch.setattr(stacks, "SEQUENCES", 3)
     query = kleene.sase("EVENT SEQ(A a, B b, C c) WHERE [y] WITHIN 40")
     expected = query.match(events(200), order_by="t", engine="reference")
     assert expected.num_rows > 50

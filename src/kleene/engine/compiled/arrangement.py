@@ -67,3 +67,22 @@ def arranged(parts: Sequence[FlatMatches], row_order: Array, components: int, ji
         shared_loops(jit)["place_matches"](own, part.offsets, part.positions, row_order, positions)
         at += len(part)
     return FlatMatches(offsets, lengths[order], positions)
+
+
+def without_overlaps(
+    found: FlatMatches, partition: Array, first: Array, last: Array, ended: Array, jit: bool
+) -> FlatMatches:
+    """The matches that are given out, in output order: of those that end together the best, if it begins late enough.
+
+    `first` and `last` are places in the partition, `ended` those where the match given out last ended.
+    """
+    chosen: list[int] = []
+    previous = (-1, -1)
+    for number in order_of(found, partition, BEST_OF_AN_END_FIRST, jit).tolist():
+        here = (int(partition[number]), int(last[number]))
+        if here != previous:
+            previous = here
+            if first[number] > ended[here[0]]:
+                chosen.append(number)
+                ended[here[0]] = last[number]
+    return ordered(chosen_matches(found, np.array(chosen, np.int64)), jit)

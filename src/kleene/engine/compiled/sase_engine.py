@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, ROW, arranged, chosen_matches, order_of, ordered
+from kleene.engine.compiled.arrangement import ROW, arranged, chosen_matches, ordered, without_overlaps
 from kleene.engine.compiled.batches import (
     EMPTY,
     EMPTY_FLOAT,
@@ -129,7 +129,8 @@ class SaseProgress:
         else:
             found, groups = self._matches(feed)
             if self.format is Format.NON_OVERLAPPING:
-                found = self._without_overlaps(feed, found, groups)
+                places = feed.positions[found.first], feed.positions[found.last]
+                found = without_overlaps(found, feed.grouped.numbers[groups], *places, self.ended, self.program.jit)
             result = ordered(self.in_table(feed, found), self.program.jit)
         whole = feed.table
         spent = perf_counter() - started - (self.meter.seconds("Judge") - judging)
@@ -605,22 +606,6 @@ class SaseProgress:
         if feed.grouped.is_identity:
             return found
         return FlatMatches(found.offsets, found.lengths, feed.grouped.order[found.positions])
-
-    def _without_overlaps(self, feed: Feed, found: FlatMatches, groups: Array) -> FlatMatches:
-        """The matches that are given out: of those that end together the best, if it begins after the last one."""
-        order = order_of(found, groups, BEST_OF_AN_END_FIRST, self.program.jit)
-        first, last = feed.positions[found.first], feed.positions[found.last]
-        chosen: list[int] = []
-        previous = (-1, -1)
-        for number in order.tolist():
-            partition = int(feed.grouped.numbers[groups[number]])
-            here = (partition, int(last[number]))
-            if here != previous:
-                previous = here
-                if first[number] > self.ended[partition]:
-                    chosen.append(number)
-                    self.ended[partition] = last[number]
-        return chosen_matches(found, np.array(chosen, np.int64))
 
     def _too_many_runs(self, feed: Feed) -> ExecutionError:
         assert self.buffer is not None

@@ -8,7 +8,7 @@ is how far a stream has come: the stacks, and the events that they refer to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, ROW, chosen_matches, order_of, ordered
+from kleene.engine.compiled.arrangement import ROW, without_overlaps
 from kleene.engine.compiled.batches import (
     EMPTY,
     Arguments,
@@ -36,6 +36,7 @@ from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence
+from kleene.engine.compiled.stacks import Scratch, Stacks
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import arrow_type
 from kleene.errors import ExecutionError, printable
@@ -45,11 +46,8 @@ from kleene.plan.operators import Pipeline, SequenceScan
 
 BLOCK = 1 << 14
 """How many events go through the pipeline at a time: what they leave behind stays in the machine's cache."""
-SEQUENCES = 1 << 14
-"""How many sequences go from one operator to the next at a time."""
 MOST_TO_CHOOSE = 0.7
 """If fewer events than this part of all can be used, keys are numbered for those alone."""
-FIRST_ROOM = 1 << 10
 MOST_HEIGHTS = 1 << 12
 """Sequences over more instances of one stack than this are sorted by merging."""
 LATE = ("NegationInLastPlace", "Having")
@@ -64,87 +62,6 @@ class SequenceProgram(Program[GeneratedSequence]):
         self.is_basic = plan.get(SequenceScan).algorithm == "basic"
         scan = plan.get(SequenceScan)
         self.stacked = 1 if scan.is_combined else max(len(scan.tests), 1)
-
-
-@dataclass(slots=True)
-class Stacks:
-    """The active instances, or the nodes of the runtime stack, as `sequences.py` lays them out."""
-
-    components: int
-    stacked: int
-    is_basic: bool
-    stack: Array = field(init=False)
-    node: Array = field(init=False)
-    base: Array = field(init=False)
-    top: Array = field(init=False)
-    heads: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 3 + 2 * self.stacked), np.int64)
-        self.node = np.zeros((FIRST_ROOM if self.is_basic else 1, 4), np.int64)
-        self.base, self.top = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
-        self.heads = np.full((self.stacked, 1, self.components), -1, np.int64)
-
-    @property
-    def room(self) -> int:
-        """How many instances may come before a stack can be full."""
-        used = int((self.top - self.base).max())
-        return (len(self.node) if self.is_basic else self.stack.shape[1]) - used
-
-    def grow(self) -> None:
-        """Twice the room; instances keep their numbers, and so get new places."""
-        if self.is_basic:
-            self.node = _moved(self.node[None], self.base[:1], self.top[:1])[0]
-        else:
-            self.stack = _moved(self.stack, self.base, self.top)
-
-    def more_keys(self, count: int) -> None:
-        missing = count - self.heads.shape[1]
-        if missing > 0:
-            more = np.full((self.stacked, max(missing, self.heads.shape[1]), self.components), -1, np.int64)
-            self.heads = np.ascontiguousarray(np.concatenate([self.heads, more], axis=1))
-
-    def live(self) -> list[tuple[Array, Array]]:
-        """Arrays of instances, each with the places in use."""
-        if self.is_basic:
-            return [(self.node, np.arange(self.base[0], self.top[0]) & (len(self.node) - 1))]
-        ring = self.stack.shape[1] - 1
-        return [
-            (self.stack[c], np.arange(self.base[c], self.top[c]) & ring) for c in range(max(self.components - 1, 0))
-        ]
-
-    def heights(self, rows: int) -> Array:
-        """Room for the height of each event on its stack; those that are there already have theirs."""
-        if self.is_basic or self.components < 3:
-            return np.empty((max(self.components - 1, 1), 0), np.int32)
-        found = np.empty((self.components - 1, rows), np.int32)
-        for c, (array, places) in enumerate(self.live()):
-            found[c, array[places, 0]] = array[places, -1]
-        return found
-
-    def prune(self, times: Array, latest: Any, size: int | float) -> None:
-        """Drops instances from the bottom that nothing after `latest` can be in one window with."""
-        for number, (array, places) in enumerate(self.live()):
-            is_open = latest - times[array[places, self.row_columns[0 if self.is_basic else 1]]] < size
-            self.base[number] += int(np.argmax(is_open)) if is_open.any() else len(places)
-
-    @property
-    def row_columns(self) -> tuple[int, int]:
-        """Where an instance has rows of events."""
-        return (2, 3) if self.is_basic else (0, 1)
-
-    @property
-    def bytes(self) -> int:
-        return int(self.stack.nbytes + self.node.nbytes + self.heads.nbytes)
-
-
-def _moved(stack: Array, base: Array, top: Array) -> Array:
-    size = stack.shape[1]
-    larger = np.zeros((stack.shape[0], 2 * size, stack.shape[2]), np.int64)
-    for c in range(stack.shape[0]):
-        numbers = np.arange(base[c], top[c])
-        larger[c, numbers & (2 * size - 1)] = stack[c, numbers & (size - 1)]
-    return larger
 
 
 @dataclass(slots=True)
@@ -209,7 +126,8 @@ class SequenceProgress:
         found = in_output_order(found, heights, self.program.jit)
         result = _flat(found, len(self.program.query.components))
         if self.format is Format.NON_OVERLAPPING:
-            result = ordered(self._without_overlaps(feed, result, numbers), self.program.jit)
+            places = feed.positions[result.first], feed.positions[result.last]
+            result = without_overlaps(result, numbers[result.last], *places, self.ended, self.program.jit)
         if not is_last:
             self._retain(feed, numbers)
         return table, result
@@ -329,7 +247,7 @@ class SequenceProgress:
             fresh_from, last = int(np.searchsorted(feed.relevant, fresh_from)), len(feed.relevant)
         st[0], st[5] = fresh_from, components
         accepts = np.zeros((BLOCK, 1 + self.program.stacked), np.int64)
-        scratch = _Scratch(components)
+        scratch = Scratch(components)
         parts: list[Array] = []
         while st[0] < last:
             begin = int(st[0])
@@ -366,7 +284,7 @@ class SequenceProgress:
             return np.empty((0, components), ROW)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _construct(self, feed: Feed, st: Array, accepts: Array, scratch: _Scratch, parts: list[Array]) -> None:
+    def _construct(self, feed: Feed, st: Array, accepts: Array, scratch: Scratch, parts: list[Array]) -> None:
         stacks, meter = self.stacks, self.meter
         while True:
             started = perf_counter()
@@ -430,22 +348,6 @@ class SequenceProgress:
             if name in filters and len(found):
                 found = found[: self._filtered(feed, name, found, len(found))]
         return found
-
-    def _without_overlaps(self, feed: Feed, found: FlatMatches, numbers: Array) -> FlatMatches:
-        """The matches that are given out: of those that end together the best, if it begins after the last one."""
-        partition = numbers[found.last]
-        order = order_of(found, partition, BEST_OF_AN_END_FIRST, self.program.jit)
-        first, last = feed.positions[found.first], feed.positions[found.last]
-        chosen: list[int] = []
-        previous = (-1, -1)
-        for number in order.tolist():
-            here = (int(partition[number]), int(last[number]))
-            if here != previous:
-                previous = here
-                if first[number] > self.ended[here[0]]:
-                    chosen.append(number)
-                    self.ended[here[0]] = last[number]
-        return chosen_matches(found, np.array(chosen, np.int64))
 
     def _too_many(self, feed: Feed, row: int) -> ExecutionError:
         names = self.program.query.partition_by
@@ -566,29 +468,6 @@ class SequenceProgress:
         """Bytes that are held between pieces."""
         table = 0 if self.kept_table is None else self.kept_table.nbytes
         return int(table + self.stacks.bytes + self.pending.nbytes)
-
-
-@dataclass(slots=True)
-class _Scratch:
-    """Room for the walk back and for the sequences that it finds."""
-
-    components: int
-    found: Array = field(init=False)
-    rows: Array = field(init=False)
-    cursor: Array = field(init=False)
-    size: Array = field(init=False)
-    at: Array = field(init=False)
-    stack: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.found = np.empty((SEQUENCES, self.components), ROW)
-        self.rows, self.cursor = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
-        self.size, self.at = np.zeros(self.components, np.int64), np.zeros(64, np.int64)
-        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 4), np.int64)
-
-    def grow(self) -> None:
-        shape = self.stack.shape
-        self.stack = np.zeros((shape[0], 2 * shape[1], shape[2]), np.int64)
 
 
 def _together(table: pa.Table, names: Sequence[str], query: AnalyzedQuery) -> pa.ChunkedArray:

@@ -1,0 +1,119 @@
+"""The stacks of sequence scan and construction: arrays with room to grow. `loops/sequences.py` says what is where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kleene.engine.compiled.arrangement import ROW
+from kleene.engine.matches import Array
+
+FIRST_ROOM = 1 << 10
+SEQUENCES = 1 << 14
+"""How many sequences go from one operator to the next at a time."""
+
+
+@dataclass(slots=True)
+class Stacks:
+    """The active instances, or the nodes of the runtime stack, as `sequences.py` lays them out."""
+
+    components: int
+    stacked: int
+    is_basic: bool
+    stack: Array = field(init=False)
+    node: Array = field(init=False)
+    base: Array = field(init=False)
+    top: Array = field(init=False)
+    heads: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 3 + 2 * self.stacked), np.int64)
+        self.node = np.zeros((FIRST_ROOM if self.is_basic else 1, 4), np.int64)
+        self.base, self.top = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
+        self.heads = np.full((self.stacked, 1, self.components), -1, np.int64)
+
+    @property
+    def room(self) -> int:
+        """How many instances may come before a stack can be full."""
+        used = int((self.top - self.base).max())
+        return (len(self.node) if self.is_basic else self.stack.shape[1]) - used
+
+    def grow(self) -> None:
+        """Twice the room; instances keep their numbers, and so get new places."""
+        if self.is_basic:
+            self.node = _moved(self.node[None], self.base[:1], self.top[:1])[0]
+        else:
+            self.stack = _moved(self.stack, self.base, self.top)
+
+    def more_keys(self, count: int) -> None:
+        missing = count - self.heads.shape[1]
+        if missing > 0:
+            more = np.full((self.stacked, max(missing, self.heads.shape[1]), self.components), -1, np.int64)
+            self.heads = np.ascontiguousarray(np.concatenate([self.heads, more], axis=1))
+
+    def live(self) -> list[tuple[Array, Array]]:
+        """Arrays of instances, each with the places in use."""
+        if self.is_basic:
+            return [(self.node, np.arange(self.base[0], self.top[0]) & (len(self.node) - 1))]
+        ring = self.stack.shape[1] - 1
+        return [
+            (self.stack[c], np.arange(self.base[c], self.top[c]) & ring) for c in range(max(self.components - 1, 0))
+        ]
+
+    def heights(self, rows: int) -> Array:
+        """Room for the height of each event on its stack; those that are there already have theirs."""
+        if self.is_basic or self.components < 3:
+            return np.empty((max(self.components - 1, 1), 0), np.int32)
+        found = np.empty((self.components - 1, rows), np.int32)
+        for c, (array, places) in enumerate(self.live()):
+            found[c, array[places, 0]] = array[places, -1]
+        return found
+
+    def prune(self, times: Array, latest: Any, size: int | float) -> None:
+        """Drops instances from the bottom that nothing after `latest` can be in one window with."""
+        for number, (array, places) in enumerate(self.live()):
+            is_open = latest - times[array[places, self.row_columns[0 if self.is_basic else 1]]] < size
+            self.base[number] += int(np.argmax(is_open)) if is_open.any() else len(places)
+
+    @property
+    def row_columns(self) -> tuple[int, int]:
+        """Where an instance has rows of events."""
+        return (2, 3) if self.is_basic else (0, 1)
+
+    @property
+    def bytes(self) -> int:
+        return int(self.stack.nbytes + self.node.nbytes + self.heads.nbytes)
+
+
+def _moved(stack: Array, base: Array, top: Array) -> Array:
+    size = stack.shape[1]
+    larger = np.zeros((stack.shape[0], 2 * size, stack.shape[2]), np.int64)
+    for c in range(stack.shape[0]):
+        numbers = np.arange(base[c], top[c])
+        larger[c, numbers & (2 * size - 1)] = stack[c, numbers & (size - 1)]
+    return larger
+
+
+@dataclass(slots=True)
+class Scratch:
+    """Room for the walk back and for the sequences that it finds."""
+
+    components: int
+    found: Array = field(init=False)
+    rows: Array = field(init=False)
+    cursor: Array = field(init=False)
+    size: Array = field(init=False)
+    at: Array = field(init=False)
+    stack: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.found = np.empty((SEQUENCES, self.components), ROW)
+        self.rows, self.cursor = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
+        self.size, self.at = np.zeros(self.components, np.int64), np.zeros(64, np.int64)
+        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 4), np.int64)
+
+    def grow(self) -> None:
+        shape = self.stack.shape
+        self.stack = np.zeros((shape[0], 2 * shape[1], shape[2]), np.int64)
