@@ -365,13 +365,15 @@ def random_plan_case(chance: Random) -> tuple[str, dict[str, Any], Events]:
 
 # Hints.
 
+OF_SEVERAL_TESTS = ("multi_pais", "combined")
+
 
 def random_hints(chance: Random) -> dict[str, str]:
     """Hints for sequence operators, some of them left out; what cannot be for the query is an error there."""
     scan = chance.choice(CHOICES["scan"])
-    second = chance.choice([*CHOICES["second_test"], "multi_pais"] if scan == "pais" else ["selection", "dynamic"])
+    second = chance.choice(CHOICES["second_test"] if scan == "pais" else ["selection", "dynamic"])
     found = {"scan": scan, "second_test": second, "window": chance.choice(CHOICES["window"])}
-    found = {name: value for name, value in found.items() if chance.random() < 0.85 or value == "multi_pais"}
+    found = {name: value for name, value in found.items() if chance.random() < 0.85 or value in OF_SEVERAL_TESTS}
     for name, values in CHOICES.items():
         if name not in ("operators", "scan", "second_test", "window") and chance.random() < 0.7:
             found[name] = chance.choice(values)

@@ -22,6 +22,7 @@ from kleene.plan.operators import (
     WindowFilter,
 )
 from kleene.plan.plan import ByKey, OneStream, Plan, make_plan
+from kleene.plan.statistics import Statistics
 from kleene.schema import FLOAT, INTEGER, STRING, Schema
 
 SCHEMA = Schema(
@@ -62,7 +63,7 @@ class TestOperators:
             ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) { [x] }", "under skip_till_next_match"),
             ("PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { [x] }", "under strict_contiguity"),
             ("EVENT SEQ(A a, B b) WHERE [x] WITHIN 10 events", "counted in each partition"),
-            ("EVENT SEQ(A a, B b, C c) WHERE a.x + b.x > 3", "a.x + b.x > 3 can be an error"),
+            ("EVENT SEQ(A a, B b) WHERE a.x + b.x > 3", "a.x + b.x > 3 can be an error"),
         ],
     )
     def test_runs_are_chosen_with_the_reason(self, text: str, reason: str) -> None:
@@ -70,8 +71,11 @@ class TestOperators:
         assert plan.find(RunScan) is not None
         assert reason in plan.notes[0]
 
-    def test_an_overflow_that_the_walk_back_must_see_is_left_to_it(self) -> None:
-        assert pipeline_of("EVENT SEQ(A a, B b, C c) WHERE a.x + c.x > 3").is_sequence
+    def test_sums_that_cannot_overflow_by_the_values_there_are(self) -> None:
+        text = "EVENT SEQ(A a, B b) WHERE a.x * b.x - 3 > a.y"
+        small = Statistics(ranges={"x": (-5, 2**31), "y": (0, 9)})
+        assert pipeline_of(text, statistics=small).is_sequence
+        assert not pipeline_of(text, statistics=Statistics(ranges={"x": (-5, 2**40)})).is_sequence
 
     def test_compressed_output_and_algorithms_are_of_runs(self) -> None:
         assert not pipeline_of("EVENT SEQ(A a, B b)", mode="compressed").is_sequence

@@ -72,8 +72,9 @@ def source_of(plan: Plan, nullable: frozenset[str] = frozenset()) -> str:
         assert pipeline is not None
         if pipeline.is_sequence:
             return generate_sequence(query, pipeline, nullable).source
-        runs = pipeline.get(RunScan)
-        return generate(planned_query(query, pipeline), nullable, runs.algorithm, access_of(pipeline)).source
+        algorithm = pipeline.get(RunScan).algorithm
+        own = planned_query(query, pipeline)
+        return generate(own, nullable, algorithm, access_of(pipeline), ending_of(pipeline)).source
     if query.definition.selection is Selection.FIRST_COMPLETED:
         return generate_regex(query, nullable).source
     return generate_rows(query, nullable).source
@@ -91,6 +92,11 @@ def planned_query(query: AnalyzedQuery, pipeline: Pipeline) -> AnalyzedQuery:
         negations=negations,
         having=None if having is None else having.condition,
     )
+
+
+def ending_of(pipeline: Pipeline) -> frozenset[str]:
+    """The negations that end runs."""
+    return frozenset(item.name for item in pipeline.get(RunScan).negations)
 
 
 def access_of(pipeline: Pipeline) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine import reference, rows
-from kleene.engine.choice import SMALL, TINY, Choice, access_of, choose, planned_query
+from kleene.engine.choice import SMALL, TINY, Choice, access_of, choose, ending_of, planned_query
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.jit import is_cached, is_loaded
@@ -132,7 +132,8 @@ class Runner:
                 hint="Leave out mode, or choose another engine or algorithm.",
             )
         if program.jit and not self._is_worth_compiling(program, table):
-            program = SaseProgram(program.query, program.algorithm, jit=False, access=program.access)
+            program = program_of(self.plan, jit=False)
+            assert isinstance(program, SaseProgram)
         return CompressedMatches(query, program, table, self.plan.run_limit)
 
     def _row_table(self, query: AnalyzedRowPattern, table: pa.Table) -> pa.Table | None:
@@ -226,7 +227,7 @@ def program_of(plan: Plan, jit: bool) -> SaseProgram | SequenceProgram:
     if pipeline.is_sequence:
         return SequenceProgram(query, pipeline, jit)
     own = planned_query(query, pipeline)
-    return SaseProgram(own, pipeline.get(RunScan).algorithm, jit, access_of(pipeline))
+    return SaseProgram(own, pipeline.get(RunScan).algorithm, jit, access_of(pipeline), ending_of(pipeline))
 
 
 def _interpreted(query: AnalyzedQuery, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:

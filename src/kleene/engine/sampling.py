@@ -12,7 +12,10 @@ from kleene.engine.compiled.columns import times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
+from kleene.ir.may_fail import may_fail
+from kleene.plan.predicates import conjuncts_of
 from kleene.plan.statistics import Statistics
+from kleene.schema import INTEGER
 
 SAMPLE = 20_000
 
@@ -32,7 +35,19 @@ def sampled_statistics(table: pa.Table, query: AnalyzedQuery) -> Statistics:
         scale = table.num_rows / len(rows)
         events = {item["values"]: item["counts"] * scale for item in counted if item["values"] is not None}
     distinct = {name: float(_distinct(sample.column(name))) for name in names}
-    return Statistics(events, distinct, f"a sample of {len(rows):,} events", _in_window(table, query))
+    source = f"a sample of {len(rows):,} events"
+    return Statistics(events, distinct, source, _in_window(table, query), _ranges(table, query))
+
+
+def _ranges(table: pa.Table, query: AnalyzedQuery) -> dict[str, tuple[int, int]]:
+    """The least and the greatest value, in all events, of whole numbers that predicates compute with."""
+    found: dict[str, tuple[int, int]] = {}
+    computing = [item.expression for item in conjuncts_of(query) if may_fail(item.expression)]
+    for node in (node for expression in computing for node in ir.walk(expression)):
+        if isinstance(node, ir.Attribute) and node.type == INTEGER and node.name in table.column_names:
+            ends = pc.min_max(table.column(node.name)).as_py()
+            found[node.name] = (ends["min"] or 0, ends["max"] or 0)
+    return found
 
 
 def _distinct(column: pa.ChunkedArray) -> int:

@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kleene.ir import expr as ir
-from kleene.schema import FLOAT
+from kleene.schema import FLOAT, INTEGER, LARGEST_INTEGER, SMALLEST_INTEGER
+
+Range = tuple[int, int]
 
 
-def may_fail(expression: ir.Expr) -> bool:
-    """Whether computing the expression can be an error; it says yes where it is not sure."""
+def may_fail(expression: ir.Expr, ranges: Mapping[str, Range] | None = None) -> bool:
+    """Whether computing the expression can be an error; it says yes where it is not sure.
+
+    `ranges` has the least and the greatest value of attributes: of sums and products of those it can be sure.
+    """
     for node in ir.walk(expression):
         match node:
             case ir.Arithmetic(operator="+" | "-" | "*") | ir.Negate() if node.type != FLOAT:
-                return True
+                if ranges is None or _range(node, ranges) is None:
+                    return True
             case ir.Cast(implicit=False) | ir.Function(name="abs" | "floor" | "ceil" | "round"):
                 return True
             case ir.Aggregate(function="sum") if node.type != FLOAT:
                 return True
     return False
+
+
+def _range(expression: ir.Expr, ranges: Mapping[str, Range]) -> Range | None:
+    """The least and the greatest value of a whole number; None if it is not known, or beyond 64 bits."""
+    match expression:
+        case ir.Literal(value=int() as value) if expression.type == INTEGER:
+            return value, value
+        case ir.Attribute(name=name) if expression.type == INTEGER:
+            return ranges.get(name)
+        case ir.Negate(operand=operand):
+            found = _range(operand, ranges)
+            return None if found is None else _within(-found[1], -found[0])
+        case ir.Arithmetic(operator=operator, left=left, right=right) if expression.type == INTEGER:
+            sides = _range(left, ranges), _range(right, ranges)
+            return None if sides[0] is None or sides[1] is None else _combined(operator, sides[0], sides[1])
+    return None
+
+
+def _combined(operator: str, left: Range, right: Range) -> Range | None:
+    match operator:
+        case "+":
+            return _within(left[0] + right[0], left[1] + right[1])
+        case "-":
+            return _within(left[0] - right[1], left[1] - right[0])
+        case "*":
+            products = [one * other for one in left for other in right]
+            return _within(min(products), max(products))
+    return None
+
+
+def _within(low: int, high: int) -> Range | None:
+    return (low, high) if low >= SMALLEST_INTEGER and high <= LARGEST_INTEGER else None

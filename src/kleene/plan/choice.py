@@ -11,8 +11,9 @@ from kleene.ir.options import Strategy, WindowUnit
 from kleene.ir.text import expression_text
 from kleene.plan.cost import cheaper_runs
 from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline, basic_pipeline, predicate_of, run_pipeline
+from kleene.plan.operators import Pipeline, basic_pipeline, run_pipeline
 from kleene.plan.optimizer import optimized
+from kleene.plan.predicates import conjuncts_of
 
 
 def choose_pipeline(facts: Facts, algorithm: str, mode: str, columns: Iterable[str] = ()) -> Pipeline:
@@ -81,13 +82,10 @@ def _why_rather_runs(facts: Facts) -> str | None:
     query = facts.query
     if query.window is not None and query.window.unit is WindowUnit.EVENTS and query.partition_by:
         return "a window of events is counted in each partition, and stacks could not be pruned by it"
-    last = len(query.components) - 1
-    for component in query.components:
-        for conjunct in component.begin:
-            components = predicate_of(conjunct, query).components
-            if len(components) > 1 and last not in components and may_fail(conjunct.expression):
-                shown = expression_text(conjunct.expression)
-                return f"{shown} can be an error, and the walk back from the last event may not come to see it"
+    for conjunct in conjuncts_of(query):
+        if may_fail(conjunct.expression, facts.statistics.ranges):
+            shown = expression_text(conjunct.expression)
+            return f"{shown} can be an error, which the walk back from the last event may not come to see"
     return cheaper_runs(facts)
 
 

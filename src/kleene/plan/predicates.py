@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from kleene.analysis.analyzed import Component, Conjunct, NegativeComponent
+from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
 from kleene.plan.operators import NegationFilter, Pipeline, RunScan, Selection
 
 Change = Callable[[Conjunct], Conjunct | None]
@@ -38,6 +38,14 @@ def _changed(component: Component, change: Change) -> Component:
 
 def _kept(conjuncts: Iterable[Conjunct], change: Change) -> tuple[Conjunct, ...]:
     return tuple(new for new in map(change, conjuncts) if new is not None)
+
+
+def conjuncts_of(query: AnalyzedQuery) -> Iterator[Conjunct]:
+    """What the query says of first events and of events that negations forbid."""
+    for component in query.components:
+        yield from component.begin
+    for negation in query.negations:
+        yield from negation.predicates
 
 
 def needed_together(plan: Pipeline) -> list[list[Conjunct]]:

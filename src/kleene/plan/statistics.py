@@ -19,6 +19,7 @@ class Statistics:
     distinct: Mapping[str, float] = field(default_factory=dict)
     source: str = "given"
     in_window: float | None = None  # about how many events lie in one window
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # least and greatest values, of all events
 
     def share(self, types: tuple[str, ...]) -> float | None:
         """The part of all events that is of these types."""

@@ -33,7 +33,7 @@ def order_of(found: FlatMatches, groups: Array, mode: int, jit: bool) -> Array:
         spare,
         mode,
         found.offsets,
-        np.ascontiguousarray(found.lengths),
+        np.require(found.lengths, np.int64, ["C", "W"]),
         np.ascontiguousarray(found.positions, ROW),
         np.ascontiguousarray(groups),
     )

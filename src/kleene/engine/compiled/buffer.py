@@ -37,6 +37,14 @@ class Window:
         """How long it is, if it is a time."""
         return self.float_size if self.kind == 3 else self.size if self.kind == 2 else None
 
+    def is_over(self, latest: Any, times: Array) -> Array:
+        """Whether no event after `latest` can lie before the end of a window that began at the times.
+
+        Floats are compared as negations compare them; whole numbers so that nothing overflows.
+        """
+        found: Array = latest >= times + self.float_size if self.kind == 3 else latest - times >= self.size
+        return found
+
     @classmethod
     def of(cls, query: AnalyzedQuery) -> Window:
         window = query.window

@@ -112,7 +112,7 @@ def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMat
             floats,
             nulls,
             np.ascontiguousarray(matches.offsets),
-            np.ascontiguousarray(matches.lengths),
+            np.require(matches.lengths, np.int64, ["C", "W"]),
             np.ascontiguousarray(matches.positions, ROW),
             given.columns,
             given.integers,

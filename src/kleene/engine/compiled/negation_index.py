@@ -77,8 +77,9 @@ def _parts_of_time(times: Array, window: int | float | None) -> Array:
         return np.zeros(len(times), np.int64)
     first, last = times.min(), times.max()
     if times.dtype == np.float64:
-        length = max(window / PARTS_OF_A_WINDOW, float(last - first) / len(times))
-        if not np.isfinite(length) or length <= 0:
+        reach = float(last) - float(first)
+        length = max(window / PARTS_OF_A_WINDOW, reach / len(times))
+        if not (np.isfinite(reach) and np.isfinite(length) and length > 0):
             return np.zeros(len(times), np.int64)
         found: Array = np.floor((times - first) / length).astype(np.int64)
         return found

@@ -35,9 +35,14 @@ class Generated:
 
 
 def generate(
-    query: AnalyzedQuery, nullable: frozenset[str], algorithm: str, negation_access: str = "index"
+    query: AnalyzedQuery,
+    nullable: frozenset[str],
+    algorithm: str,
+    negation_access: str = "index",
+    ending: frozenset[str] | None = None,
 ) -> Generated:
-    return _Generator(query, Layout(nullable), algorithm=algorithm, access=negation_access).module()
+    """`ending` are the negations that may end runs; None: all that can be decided by one event."""
+    return _Generator(query, Layout(nullable), algorithm=algorithm, access=negation_access, ending=ending).module()
 
 
 _ARGUMENTS = "component, run, row, ri, rf, node, edge, version, columns, ki, kf"
@@ -47,6 +52,7 @@ _ARGUMENTS = "component, run, row, ri, rf, node, edge, version, columns, ki, kf"
 class _Generator(SaseCode):
     algorithm: str = "merge"
     access: str = "index"
+    ending: frozenset[str] | None = None
     registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
     reads: dict[tuple[str, int], set[object]] = field(default_factory=dict)
 
@@ -132,6 +138,8 @@ class _Generator(SaseCode):
     def _kills(self, negation: NegativeComponent) -> bool:
         """Whether one event alone decides the negation, so that it can end runs when it comes."""
         if not 0 < negation.gap < len(self.query.components) or self._is_contiguous:
+            return False
+        if self.ending is not None and negation.name not in self.ending:
             return False
         number = self.query.negations.index(negation)
         return all(self.is_decided(("negation", number), item) for item in negation.predicates)

@@ -55,9 +55,16 @@ NO_LIMIT = 1 << 62
 class SaseProgram(Program[Generated]):
     """A query and an algorithm."""
 
-    def __init__(self, query: AnalyzedQuery, algorithm: str, jit: bool = True, access: str = "index") -> None:
-        super().__init__(lambda nullable: generate(query, nullable, algorithm, access), jit)
-        self.query, self.algorithm, self.access = query, algorithm, access
+    def __init__(
+        self,
+        query: AnalyzedQuery,
+        algorithm: str,
+        jit: bool = True,
+        access: str = "index",
+        ending: frozenset[str] | None = None,
+    ) -> None:
+        super().__init__(lambda nullable: generate(query, nullable, algorithm, access, ending), jit)
+        self.query, self.algorithm, self.access, self.ending = query, algorithm, access, ending
 
 
 @dataclass(slots=True)
@@ -595,8 +602,7 @@ class SaseProgress:
             return found, group_of
         times = feed.any_times
         since = found.last if self.format is Format.NON_OVERLAPPING else found.first
-        size = self.window.float_size if self.window.kind == 3 else self.window.size
-        is_closed = feed.latest - times[since] >= size
+        is_closed = self.window.is_over(feed.latest, times[since])
         waiting = np.flatnonzero(~is_closed)
         if len(waiting):
             self.pending = Pending(chosen_matches(found, waiting), feed.grouped.numbers[group_of[waiting]])
@@ -712,7 +718,8 @@ class SaseProgress:
             return
         times = feed.any_times
         size = self.window.float_size if self.window.kind == 3 else self.window.size
-        is_open = feed.latest - times[self.buffer.stored_i[:runs, 4]] < size
+        with np.errstate(invalid="ignore"):  # times may be infinite
+            is_open = feed.latest - times[self.buffer.stored_i[:runs, 4]] < size
         numbers = np.repeat(np.arange(len(self.run_counts)), self.run_counts)[is_open]
         self.run_counts = np.bincount(numbers, minlength=len(self.run_counts)).astype(np.int64)
         self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)

@@ -15,6 +15,7 @@ from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, OfMatch, OneEvent, Rows
+from kleene.ir.options import WindowUnit
 from kleene.plan.operators import (
     Equivalence,
     Having,
@@ -76,6 +77,24 @@ class GeneratedSequence:
     judged: tuple[int, ...]
     index_keys: tuple[tuple[int, ...], ...]
     filters: tuple[str, ...]
+
+
+def stacks_are_ordered(query: AnalyzedQuery, plan: Pipeline) -> bool:
+    """Whether an instance below another is never nearer to a later event, as the window measures it.
+
+    Positions in a partition are comparable only on stacks that hold events of one partition.
+    """
+    if query.window is None or query.window.unit is not WindowUnit.EVENTS or not query.partition_by:
+        return True
+    scan = plan.get(SequenceScan)
+    telling = scan.tests if scan.is_combined else scan.tests[:1]
+    return all(test in telling for test in plan.tests if not test.is_implied)
+
+
+def prunes(query: AnalyzedQuery, plan: Pipeline) -> bool:
+    """Whether the scan can drop instances by comparing them with an event of any partition."""
+    window = plan.get(SequenceScan).window
+    return window is not None and (window.unit is not WindowUnit.EVENTS or not query.partition_by)
 
 
 def generate_sequence(query: AnalyzedQuery, plan: Pipeline, nullable: frozenset[str]) -> GeneratedSequence:
@@ -158,13 +177,16 @@ class _Generator(SaseCode):
         return next(n for n, own in enumerate(self.query.negations) if own.name == negation.name)
 
     def _constants(self) -> str:
+        is_ordered = stacks_are_ordered(self.query, self.plan)
         lines = {
             "ALLOCATES": False,
             "COMPONENTS": len(self.query.components),
             "STACKED": max(len(self._stacked()), 1),
             "BASIC": self._scan.algorithm == "basic",
-            "WINDOW_IN_SCAN": self._scan.window is not None,
-            "WINDOW_IN_CONSTRUCTION": self._construction.window is not None,
+            "WINDOW_IN_SCAN": self._scan.window is not None and is_ordered,
+            "PRUNES": prunes(self.query, self.plan),
+            "WINDOW_IN_CONSTRUCTION": self._construction.window is not None and is_ordered,
+            "WINDOW_OF_ENDS": self._construction.window is not None and not is_ordered,
         }
         return "\n".join(f"{name} = {value}" for name, value in lines.items())
 

@@ -28,7 +28,7 @@ from kleene.engine.compiled.batches import (
     types_of,
 )
 from kleene.engine.compiled.buffer import Window
-from kleene.engine.compiled.columns import Array, Dictionary, times_array
+from kleene.engine.compiled.columns import Array, Dictionary, check_readable, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
@@ -37,6 +37,7 @@ from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence
 from kleene.engine.compiled.stacks import Scratch, Stacks
+from kleene.engine.inputs import attribute_type
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import arrow_type
 from kleene.errors import ExecutionError, printable
@@ -170,7 +171,7 @@ class SequenceProgress:
             relevant = np.arange(table.num_rows)
         for tests in dict.fromkeys(coding.tests for coding in generated.codes):
             own = [coding for coding in generated.codes if coding.tests == tests]
-            names = [f"{number}" for number in range(len(tests))]
+            names = _distinct(own[0].attributes)
             columns = zip(*(coding.attributes for coding in own), strict=True)
             values = pa.table([_together(table, column, self.program.query) for column in columns], names)
             if is_whole:
@@ -247,7 +248,7 @@ class SequenceProgress:
             fresh_from, last = int(np.searchsorted(feed.relevant, fresh_from)), len(feed.relevant)
         st[0], st[5] = fresh_from, components
         accepts = np.zeros((BLOCK, 1 + self.program.stacked), np.int64)
-        scratch = Scratch(components)
+        scratch = Scratch(components, self.program.stacked)
         parts: list[Array] = []
         while st[0] < last:
             begin = int(st[0])
@@ -341,7 +342,7 @@ class SequenceProgress:
                 found = np.concatenate([self.pending, found])
             if not is_last:
                 since = found[:, -1 if self.format is Format.NON_OVERLAPPING else 0]
-                is_closed = feed.latest - feed.times[since] >= self.window.in_time
+                is_closed = self.window.is_over(feed.latest, feed.times[since])
                 self.pending, found = found[~is_closed], found[is_closed]
         found = np.ascontiguousarray(found)
         for name in LATE:
@@ -460,8 +461,10 @@ class SequenceProgress:
         self.kept_table = parts.get("kept_table")
         self.partitions.load(parts.get("keys"), parts["partition_count"])
         for number, tests in enumerate(map(tuple, parts["numbered"])):
-            self.keys[tests] = Partitions([f"{at}" for at in range(len(tests))])
-            self.keys[tests].load(parts.get(f"keys_{number}"))
+            table = parts.get(f"keys_{number}")
+            if table is not None:
+                self.keys[tests] = Partitions(table.column_names)
+                self.keys[tests].load(table)
 
     @property
     def held(self) -> int:
@@ -470,11 +473,18 @@ class SequenceProgress:
         return int(table + self.stacks.bytes + self.pending.nbytes)
 
 
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, or, where one comes twice, their places."""
+    return list(names) if len(set(names)) == len(names) else [str(number) for number in range(len(names))]
+
+
 def _together(table: pa.Table, names: Sequence[str], query: AnalyzedQuery) -> pa.ChunkedArray:
     """The columns one below the other, so that equal values get equal numbers."""
     columns = [table.column(name) for name in names]
     if len({column.type for column in columns}) > 1:
         assert query.schema is not None
+        for name, column in zip(names, columns, strict=True):
+            check_readable(column, attribute_type(column.type), name)
         columns = [column.cast(arrow_type(query.schema.type_of(names[0]))) for column in columns]
     return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
 

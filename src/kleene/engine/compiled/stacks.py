@@ -74,7 +74,8 @@ class Stacks:
     def prune(self, times: Array, latest: Any, size: int | float) -> None:
         """Drops instances from the bottom that nothing after `latest` can be in one window with."""
         for number, (array, places) in enumerate(self.live()):
-            is_open = latest - times[array[places, self.row_columns[0 if self.is_basic else 1]]] < size
+            with np.errstate(invalid="ignore"):  # times may be infinite
+                is_open = latest - times[array[places, self.row_columns[0 if self.is_basic else 1]]] < size
             self.base[number] += int(np.argmax(is_open)) if is_open.any() else len(places)
 
     @property
@@ -101,6 +102,7 @@ class Scratch:
     """Room for the walk back and for the sequences that it finds."""
 
     components: int
+    stacked: int
     found: Array = field(init=False)
     rows: Array = field(init=False)
     cursor: Array = field(init=False)
@@ -111,7 +113,7 @@ class Scratch:
     def __post_init__(self) -> None:
         self.found = np.empty((SEQUENCES, self.components), ROW)
         self.rows, self.cursor = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
-        self.size, self.at = np.zeros(self.components, np.int64), np.zeros(64, np.int64)
+        self.size, self.at = np.zeros(self.components, np.int64), np.zeros(self.stacked, np.int64)
         self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 4), np.int64)
 
     def grow(self) -> None:

@@ -78,18 +78,20 @@ def _into_runs(plan: Pipeline, negation: NegationFilter, runs: RunScan, facts: F
         return plan.put(
             replace(negation, negations=tuple(item for item in negation.negations if item not in in_middle))
         )
-    pushed = tuple(item for item in in_middle if _is_decided_alone(item))
+    pushed: list[NegativeComponent] = []
+    for item in negation.negations:
+        if any(may_fail(conjunct.expression) for conjunct in item.predicates):
+            break  # an error in it counts for matches that those behind it would forbid
+        if item in in_middle and _is_decided_alone(item):
+            pushed.append(item)
     kept = tuple(item for item in negation.negations if item not in pushed)
-    return plan.put(replace(runs, negations=pushed), replace(negation, negations=kept))
+    return plan.put(replace(runs, negations=tuple(pushed)), replace(negation, negations=kept))
 
 
 def _is_decided_alone(negation: NegativeComponent) -> bool:
     return all(
-        not may_fail(item.expression)
-        and all(
-            node.variable == negation.name
-            for node in ir.walk(item.expression)
-            if isinstance(node, (ir.Attribute, ir.Events, ir.Length))
-        )
+        node.variable == negation.name
         for item in negation.predicates
+        for node in ir.walk(item.expression)
+        if isinstance(node, (ir.Attribute, ir.Events, ir.Length))
     )

@@ -11,7 +11,13 @@ STACKED = 1
 BASIC = False
 """Whether sequences are read from a runtime stack with a cell for every event."""
 WINDOW_IN_SCAN = False
+"""Whether an event must be in one window with the first event that its stack leads to."""
+PRUNES = False
+"""Whether instances can be dropped by comparing them with any later event."""
 WINDOW_IN_CONSTRUCTION = False
+"""Whether the walk along a stack ends where the window does."""
+WINDOW_OF_ENDS = False
+"""Whether only first and last event can be compared: positions in a partition mean nothing on stacks of several."""
 
 
 def in_window(start: int, row: int, times: Any, positions: Any, ki: Any, kf: Any) -> bool:

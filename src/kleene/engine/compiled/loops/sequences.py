@@ -26,9 +26,11 @@ from __future__ import annotations
 from kleene.engine.compiled.loops.sequence_formulas import (
     BASIC,
     COMPONENTS,
+    PRUNES,
     STACKED,
     WINDOW_IN_CONSTRUCTION,
     WINDOW_IN_SCAN,
+    WINDOW_OF_ENDS,
     bound_ok,
     in_window,
     key_of,
@@ -77,7 +79,7 @@ def scan(
     """
     ring = stack.shape[1] - 1
     number_of_event, end, accepted, room = st[0], st[1], st[2], st[3]
-    if WINDOW_IN_SCAN and number_of_event < end:
+    if PRUNES and number_of_event < end:
         prune(relevant[number_of_event], stack, base, top, times, positions, ki, kf)
     while number_of_event < end:
         row = relevant[number_of_event]
@@ -146,7 +148,7 @@ def scan_basic(
     """
     ring = len(node) - 1
     row = st[0]
-    if WINDOW_IN_SCAN and row < st[1]:
+    if PRUNES and row < st[1]:
         while base[0] < top[0] and not in_window(node[base[0] & ring, 2], row, times, positions, ki, kf):
             base[0] += 1
     while row < st[1]:
@@ -318,6 +320,8 @@ def construct(
             verdict = bound_ok(
                 c, rows, codes, negative, entry_keys, directory, buckets, times, positions, columns, ki, kf
             )
+            if WINDOW_OF_ENDS and c == 0 and not in_window(rows[0], end_row, times, positions, ki, kf):
+                verdict = 0
             if verdict < 0:
                 return verdict
             if verdict == 1 and c > 0:
