@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +29,7 @@ from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
 from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
+from kleene.plan.statistics import checked_statistics
 from kleene.schema import Schema
 
 
@@ -77,7 +78,11 @@ class Query:
         engine: "auto", "compiled" (machine code), "generated" (the same code as plain Python, to look into), or
             "reference", the plain interpreter.
         algorithm: for SASE queries on the compiled engine, "auto", "basic", "merge" or "backtrack" (SASE+ 2008 §5.2).
-        run_limit: the most partial matches that a partition may have at once, before an error is raised.
+        run_limit: the most partial matches that a partition may have at once, or sequences that one event may complete,
+            before an error is raised.
+        plan: hints for SASE queries, by name, such as {"operators": "nfa"} or {"scan": "ais"}; see docs/plans.md.
+        statistics: {"events": {type: count}, "distinct": {attribute: count}}, by which a plan is chosen; for tables in
+            this process they are measured on a sample.
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
@@ -252,8 +257,10 @@ def plan_events(
 ) -> Plan:
     """The plan for events of the schema; statistics that were not given are measured on the sample, if there is one."""
     query = analyze(definition, schema, order.order_by)
-    if sample is not None and options.get("statistics") is None:
-        options = {**options, "statistics": sampled_statistics(sample, query)}
+    if sample is not None:
+        measured, given = sampled_statistics(sample, query), checked_statistics(options.get("statistics"))
+        known = measured if given is None else replace(given, ranges=measured.ranges, in_window=measured.in_window)
+        options = {**options, "statistics": known}
     plan = make_plan(query, **options)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)
     return plan

@@ -12,6 +12,7 @@ from kleene.automaton.svg import automaton_svg, row_automaton_svg
 from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed
 from kleene.engine.choice import choose, source_of
+from kleene.engine.compiled.sequence_code import prunes
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
 from kleene.ir.row_text import pattern_text, row_query_text
@@ -69,8 +70,8 @@ def explain_code(plan: Plan) -> str:
     if plan.query.schema is None:
         raise UnsupportedError("code is made for known columns", hint="Give events: query.explain(events, code=True).")
     choice = choose(plan)
-    if choice.engine == "reference":
-        raise UnsupportedError(f"no code is made for this query: it is run by {choice.reason}")
+    if choice.engine in ("reference", "nothing"):
+        raise UnsupportedError(f"no code is made for this query: {choice.reason}")
     return source_of(plan)
 
 
@@ -134,7 +135,7 @@ def _state_text(query: AnalyzedQuery, pipeline: Pipeline) -> str:
 def _is_bounded(query: AnalyzedQuery, pipeline: Pipeline) -> bool:
     """Whether the window bounds what the plan keeps."""
     scan = pipeline.find(SequenceScan)
-    return query.window is not None and (scan is None or scan.window is not None)
+    return query.window is not None and (scan is None or prunes(query, pipeline))
 
 
 def _facts(query: AnalyzedQuery, pipeline: Pipeline) -> dict[str, str]:

@@ -77,10 +77,14 @@ class Program:
 
         With events, only for queries that read the input: those that read a stream of another query have no events.
         """
+        given = None if events is None or is_spark(_flat(events)) else _tables(events)
         shown = []
         for query in self.queries:
-            is_composed = query.definition.from_stream in self.names
-            shown.append(query.explain(**_without_events(options)) if is_composed else query.explain(events, **options))
+            if query.definition.from_stream in self.names or events is None:
+                shown.append(query.explain(**_without_events(options)))
+            else:
+                own = self._input_of(query.definition, events if given is None else given)
+                shown.append(query.explain(own, **options))
         return "\n\n".join(shown)
 
     def _input_of(self, definition: QueryDefinition, events: Any) -> Any:
@@ -111,7 +115,7 @@ def program(text: str, parameters: Mapping[str, str | int] | None = None) -> Pro
 
 
 def _without_events(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("order_by", "tie_break", "analyze")}
+    return {name: value for name, value in options.items() if name not in ("order_by", "tie_break", "analyze", "code")}
 
 
 def _check_streams(found: Program) -> None:

@@ -132,7 +132,7 @@ class TestPlaces:
         assert not plan.get(SequenceConstruction).predicates
 
     def test_a_chain_that_misses_a_component_is_none(self) -> None:
-        plan = pipeline_of("EVENT SEQ(A a, B b, C c) WHERE a.x = b.x")
+        plan = pipeline_of("EVENT SEQ(A a, B b, C c) WHERE b.x = c.x")
         assert plan.get(SequenceScan).algorithm == "ais"
         assert len(plan.get(SequenceConstruction).predicates) == 1
 
@@ -207,7 +207,15 @@ class TestHints:
 
 class TestStatistics:
     @pytest.mark.parametrize(
-        "given", [3, {"rows": {}}, {"events": 5}, {"events": {"A": -1}}, {"distinct": {"x": "many"}}]
+        "given",
+        [
+            3,
+            {"rows": {}},
+            {"events": 5},
+            {"events": {"A": -1}},
+            {"distinct": {"x": "many"}},
+            {"distinct": {"x": 10**400}},
+        ],
     )
     def test_bad_ones_are_errors(self, given: Any) -> None:
         with pytest.raises(kleene.UnsupportedError, match="statistics"):
@@ -317,3 +325,72 @@ def test_construction_goes_on_where_it_was_after_a_filter_has_run(monkeypatch: p
     for second in ("dynamic", "selection"):
         hints = {"scan": "ais", "second_test": second}
         assert query.match(events(200), order_by="t", engine="generated", plan=hints).equals(expected)
+
+
+class TestStreams:
+    def test_a_negation_without_a_window_in_time_keeps_only_what_an_open_event_may_need(self) -> None:
+        query = kleene.sase("EVENT SEQ(A a, !(C c), B b) WHERE c.x > a.x WITHIN 5 events")
+        progress = query.progress(events(), order_by="t", engine="generated", plan={"operators": "sequence"})
+        for number in range(5):
+            piece = events(200, seed=number)
+            progress.feed(piece.set_column(1, "t", pa.array(range(200 * number, 200 * number + 200))))
+            assert progress._progress._engine.kept_table.num_rows < 20
+
+    def test_stacks_and_snapshots_do_not_stay_as_large_as_they_once_were(self) -> None:
+        query = kleene.sase("EVENT SEQ(A a, B b) WHERE [x] WITHIN 5000")
+        many = pa.table({"type": ["A"] * 4000, "t": range(4000), "x": range(4000)})
+        few = pa.table({"type": ["A"] * 3, "t": [20_000, 20_001, 30_000], "x": [1, 2, 3]})
+        progress = query.progress(many, order_by="t", engine="generated")
+        progress.feed(many)
+        large = len(progress.snapshot())
+        progress.feed(few)
+        small = progress.snapshot()
+        assert len(small) < large / 4
+        again = query.progress(many, order_by="t", engine="generated", snapshot=small)
+        found = again.feed(pa.table({"type": ["B"], "t": [30_001], "x": [3]}))
+        assert found.column("match_start").to_pylist() == [30_000]
+
+    def test_nothing_is_kept_of_a_stream_without_matches(self) -> None:
+        query = kleene.sase(TestContradictions.TEXT)
+        progress = query.progress(events(), order_by="t")
+        progress.feed(events())
+        again = query.progress(events(), order_by="t", snapshot=progress.snapshot())
+        assert again.finish().num_rows == 0
+
+    def test_without_statistics_an_untied_last_event_is_for_runs(self) -> None:
+        plan = pipeline_of("EVENT SEQ(A a, B b, C c) WHERE a.x = b.x")
+        assert "nothing ties the last event" in plan.notes[0]
+
+
+class TestSmallThings:
+    def test_a_window_of_events_on_stacks_of_several_partitions(self) -> None:
+        table = pa.table({"type": ["Z"] * 10 + ["A", "A", "B"], "t": range(13), "x": [1] * 11 + [2, 1]})
+        query = kleene.sase("EVENT SEQ(A a, B b) WHERE [x = 1] WITHIN 5 events")
+        found = query.match(table, order_by="t", engine="generated", plan={"simple_predicates": "late"})
+        assert found.num_rows == query.match(table, order_by="t", engine="reference").num_rows == 1
+
+    def test_a_bracketed_test_is_not_implied_again(self) -> None:
+        plan = pipeline_of("EVENT SEQ(A a, !(C c), B b) WHERE [x] AND a.x = b.x")
+        assert [str(test) for test in plan.tests] == ["[x]"]
+        assert not plan.get(SequenceConstruction).tests
+
+    def test_no_code_for_nothing(self) -> None:
+        with pytest.raises(kleene.UnsupportedError, match="no match can exist"):
+            kleene.sase(TestContradictions.TEXT).explain(events(), order_by="t", code=True)
+
+    def test_an_error_behind_a_contradiction(self) -> None:
+        text = "PATTERN SEQ(A+ a[], B b) WHERE a[i].x + a[1].x > 0 AND b.x > 5 AND b.x < 3"
+        assert not pipeline_of(text).is_empty
+
+    def test_given_statistics_do_not_hide_the_values_there_are(self) -> None:
+        count = 12_000
+        table = pa.table({"type": ["A", "B"] * (count // 2), "t": range(count), "x": [1] * count, "y": [2] * count})
+        text = kleene.sase("EVENT SEQ(A a, B b) WHERE [y] AND a.x + 1 < b.x WITHIN 10").explain(
+            table, order_by="t", statistics={"distinct": {"y": 100}}
+        )
+        assert "operators  sequence" in text
+
+    def test_programs_explain_what_they_match(self) -> None:
+        program = kleene.program("FROM S EVENT SEQ(A a, B b) WHERE [x] RETURN a.x AS x INTO P; FROM P EVENT P p")
+        text = program.explain({"S": events()}, order_by="t")
+        assert text.count("\nplan\n") == 2

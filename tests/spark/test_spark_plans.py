@@ -78,3 +78,12 @@ def test_statistics_and_contradictions(spark: SparkSession) -> None:
         found = kleene.sase("EVENT SEQ(A a, B b) WHERE a.y > 5 AND a.y < 2").match(frame, order_by="t")
     assert found.count() == 0
     assert found.columns == ["a", "b", "match_start", "match_end"]
+
+
+def test_a_composed_query_with_an_implied_key(spark: SparkSession) -> None:
+    program = kleene.program("""EVENT SEQ(A p, B q) WITHIN 9 RETURN p.x AS x INTO P;
+        FROM P EVENT SEQ(P a, P b) WHERE a.x = b.x WITHIN 60 RETURN a.x AS x INTO Q""")
+    expected = program.match(EVENTS, order_by="t", tie_break="n")["Q"]
+    found = program.match(spark.createDataFrame(EVENTS), order_by="t", tie_break="n")["Q"].toArrow()
+    assert expected.num_rows > 5
+    assert rows(found) == rows(expected)

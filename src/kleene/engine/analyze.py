@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kleene.engine.compiled.meter import Measured, Meter
 from kleene.engine.run import Runner
+from kleene.plan.operators import Pipeline
 from kleene.plan.plan import Plan
 
 
@@ -39,11 +40,14 @@ def analyzed(plan: Plan, table: pa.Table) -> Analysis:
         whole.append(f"machine code: {_time(loading)} to make or load, not counted above")
     if "read" in meter.operators:
         whole.append(f"reading columns: {_time(meter.seconds('read'))}")
-    return Analysis(_of_operators(meter), whole)
+    if "read" not in meter.operators and plan.pipeline is not None and table.num_rows:
+        whole.append("the plain interpreter answered: operators have no figures")
+    return Analysis(_of_operators(meter, plan.pipeline), whole)
 
 
-def _of_operators(meter: Meter) -> dict[str, list[str]]:
+def _of_operators(meter: Meter, pipeline: Pipeline | None) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
+    has = set() if pipeline is None else {type(operator).__name__ for operator in pipeline.operators}
     for name, measured in meter.operators.items():
         match name:
             case "SequenceScan":
@@ -54,20 +58,21 @@ def _of_operators(meter: Meter) -> dict[str, list[str]]:
                 ]
             case "SequenceConstruction":
                 ends = meter.operators["accepts"].taken if "accepts" in meter.operators else 0
-                found[name] = [
+                found.setdefault(name, []).append(
                     f"→ {ends:,} events that may end a match, {measured.taken:,} tries, "
                     f"{measured.given:,} sequences{_took(measured)}"
-                ]
+                )
             case "RunScan":
                 found[name] = [f"→ {measured.taken:,} events, {measured.given:,} matches{_took(measured)}"]
             case "Judge":
-                found["NegationFilter"] = found["Having"] = [_passed(measured)]
+                # Runs are judged by negations and HAVING in one go.
+                found["Having" if "Having" in has else "NegationFilter"] = [_passed(measured)]
             case "NegationInLastPlace":
                 found.setdefault("NegationFilter", []).append(_passed(measured))
             case "NegationIndex" if measured.taken:
                 line = f"→ {measured.taken:,} events in the index{_took(measured)}"
-                found.setdefault("NegationFilter", []).insert(0, line)
-                found.setdefault("SequenceConstruction", [])
+                where = "NegationFilter" if "NegationFilter" in has else "SequenceConstruction"
+                found.setdefault(where, []).insert(0, line)
             case "Transformation":
                 found[name] = [f"→ {measured.given:,} rows{_took(measured)}"]
             case "Selection" | "WindowFilter" | "NegationFilter" | "Having":

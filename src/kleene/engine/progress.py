@@ -7,7 +7,7 @@ matches that are open; it can be saved as bytes at any time, and restored.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from kleene.engine.compiled.row_engine import RowProgram, RowProgress
 from kleene.engine.compiled.sase_engine import SaseProgress
 from kleene.engine.compiled.sequence_engine import SequenceProgram, SequenceProgress
 from kleene.engine.events import Events
+from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import output_table
 from kleene.engine.row_output import row_output_table
 from kleene.engine.rows import check_follows, rows_of_matches
@@ -29,6 +30,22 @@ from kleene.ir.options import Selection
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
 from kleene.plan.plan import Plan
+
+
+class NoProgress:
+    """A stream in which no match can exist: nothing is kept of it."""
+
+    def __init__(self, components: int) -> None:
+        self._components = components
+
+    def feed(self, table: pa.Table, is_last: bool = False) -> tuple[pa.Table, FlatMatches]:
+        return table.slice(0, 0), flat_matches([], self._components)
+
+    def saved(self) -> dict[str, Any]:
+        return {}
+
+    def load(self, parts: Mapping[str, Any]) -> None:
+        pass
 
 
 class Progress:
@@ -100,7 +117,7 @@ class Progress:
 
     def _fed(self, table: pa.Table, is_last: bool) -> pa.Table:
         query, engine = self._plan.query, self._engine
-        if isinstance(engine, (SaseProgress, SequenceProgress)):
+        if isinstance(engine, (SaseProgress, SequenceProgress, NoProgress)):
             assert isinstance(query, AnalyzedQuery)
             assert query.schema is not None
             whole, matches = engine.feed(table, is_last)
@@ -133,8 +150,11 @@ class Progress:
         return "" if self._plan.pipeline is None else str(self._plan.pipeline)
 
 
-def _start(plan: Plan) -> SaseProgress | SequenceProgress | RowProgress | RegexProgress:
+def _start(plan: Plan) -> SaseProgress | SequenceProgress | NoProgress | RowProgress | RegexProgress:
     choice = choose(plan)
+    if choice.engine == "nothing":
+        assert isinstance(plan.query, AnalyzedQuery)
+        return NoProgress(len(plan.query.components))
     if choice.engine == "reference":
         raise UnsupportedError(
             f"only the compiled engine goes through a stream piece by piece; for this query there is {choice.reason}",

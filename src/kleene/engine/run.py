@@ -14,6 +14,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine import reference, rows
 from kleene.engine.choice import SMALL, TINY, Choice, access_of, choose, ending_of, planned_query
 from kleene.engine.compiled.batches import nullable_names
+from kleene.engine.compiled.code import NotExpressibleError
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.jit import is_cached, is_loaded
 from kleene.engine.compiled.measures import MeasureProgram, computed_measures
@@ -124,7 +125,7 @@ class Runner:
         query, program = self.plan.query, self._program
         assert isinstance(query, AnalyzedQuery)
         if self.choice.engine == "nothing":
-            program, table = program_of(self.plan, jit=False), table.slice(0, 0)
+            program, table = self._program_for_nothing(query), table.slice(0, 0)
         if not isinstance(program, SaseProgram) or program.algorithm == "backtrack":
             engine = self.choice.reason if program is None else "the backtrack algorithm, which shares nothing"
             raise UnsupportedError(
@@ -135,6 +136,15 @@ class Runner:
             program = program_of(self.plan, jit=False)
             assert isinstance(program, SaseProgram)
         return CompressedMatches(query, program, table, self.plan.run_limit)
+
+    def _program_for_nothing(self, query: AnalyzedQuery) -> SaseProgram:
+        """Compressed output is made by runs, be there none."""
+        try:
+            program = SaseProgram(query, choose_algorithm(query, "auto")[0], jit=False)
+            program.generated(frozenset())
+        except NotExpressibleError as reason:
+            raise UnsupportedError(f"compressed mode cannot be used for {reason}", hint="Leave out mode.") from None
+        return program
 
     def _row_table(self, query: AnalyzedRowPattern, table: pa.Table) -> pa.Table | None:
         """The result of ONE ROW PER MATCH column by column; None where rows are made one by one."""
@@ -222,8 +232,6 @@ def program_of(plan: Plan, jit: bool) -> SaseProgram | SequenceProgram:
     query, pipeline = plan.query, plan.pipeline
     assert isinstance(query, AnalyzedQuery)
     assert pipeline is not None
-    if pipeline.is_empty:
-        return SaseProgram(query, choose_algorithm(query, "auto")[0], jit)  # for streams, which want a program
     if pipeline.is_sequence:
         return SequenceProgram(query, pipeline, jit)
     own = planned_query(query, pipeline)

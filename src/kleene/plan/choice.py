@@ -11,7 +11,7 @@ from kleene.ir.options import Strategy, WindowUnit
 from kleene.ir.text import expression_text
 from kleene.plan.cost import cheaper_runs
 from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline, basic_pipeline, run_pipeline
+from kleene.plan.operators import Pipeline, basic_pipeline, predicate_of, run_pipeline
 from kleene.plan.optimizer import optimized
 from kleene.plan.predicates import conjuncts_of
 
@@ -86,7 +86,20 @@ def _why_rather_runs(facts: Facts) -> str | None:
         if may_fail(conjunct.expression, facts.statistics.ranges):
             shown = expression_text(conjunct.expression)
             return f"{shown} can be an error, which the walk back from the last event may not come to see"
-    return cheaper_runs(facts)
+    return _why_untied(facts) or cheaper_runs(facts)
+
+
+def _why_untied(facts: Facts) -> str | None:
+    """Without statistics a walk back is not risked that predicates between earlier events alone would cut short."""
+    query = facts.query
+    if facts.statistics.events or query.partition_by or len(query.components) < 3:
+        return None
+    last = len(query.components) - 1
+    predicates = [predicate_of(item, query) for component in query.components for item in component.begin]
+    between = [item for item in predicates if not item.is_simple]
+    if not between or any(last in item.components for item in between):
+        return None
+    return "nothing ties the last event to those before it, and no statistics say how many there are"
 
 
 def choose_algorithm(query: AnalyzedQuery, algorithm: str) -> tuple[str, str]:

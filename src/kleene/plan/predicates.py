@@ -48,6 +48,16 @@ def conjuncts_of(query: AnalyzedQuery) -> Iterator[Conjunct]:
         yield from negation.predicates
 
 
+def positive_conjuncts(plan: Pipeline) -> Iterator[Conjunct]:
+    """All that is said of positive components."""
+    selection, scan = plan.find(Selection), plan.find(RunScan)
+    if selection is not None:
+        yield from (item.conjunct for item in selection.predicates)
+    if scan is not None:
+        for item in scan.components:
+            yield from (*item.begin, *item.take, *item.complete)
+
+
 def needed_together(plan: Pipeline) -> list[list[Conjunct]]:
     """Lists of conjuncts that must hold together, for the same events, for there to be a match."""
     selection, scan = plan.find(Selection), plan.find(RunScan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,12 +46,22 @@ def checked_statistics(given: Statistics | Mapping[str, Any] | None) -> Statisti
             raise UnsupportedError(f"statistics have no {shown(name)}", hint=f"They have {listed(NAMES)}. {_example()}")
         if not isinstance(numbers, Mapping):
             raise UnsupportedError(f"statistics['{name}'] is a dict of numbers by name", hint=_example())
-        for key, number in numbers.items():
-            if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
-                raise UnsupportedError(
-                    f"statistics['{name}'][{printable(repr(key))}] is {shown(number)}, and a count is 0 or more"
-                )
-    return Statistics(given.get("events", {}), given.get("distinct", {}))
+    events, distinct = (_counts(name, given.get(name, {})) for name in NAMES)
+    return Statistics(events, distinct)
+
+
+def _counts(name: str, numbers: Mapping[Any, Any]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for key, number in numbers.items():
+        try:
+            found[key] = math.nan if isinstance(number, (bool, str)) else float(number)
+        except (TypeError, ValueError, OverflowError):
+            found[key] = math.nan
+        if not 0 <= found[key] < math.inf:
+            raise UnsupportedError(
+                f"statistics['{name}'][{printable(repr(key))}] is {shown(number)}, and a count is a number from 0 up"
+            )
+    return found
 
 
 def _example() -> str:

@@ -85,7 +85,8 @@ def match(
         name = MATCH_ORDER if with_times else SHOWN_MATCH_ORDER
         result = result.append(pa.field(name, match_order_type(source.columns, carried)))
     # A key that the query did not say forms no partitions: its engine sees one stream, which must be in order.
-    mixed_by = order.columns if isinstance(plan.split, ByKey) and plan.split.is_implied else ()
+    # Time is enough: sorting is stable, and each key is in order already.
+    mixed_by = order.order_by[:1] if isinstance(plan.split, ByKey) and plan.split.is_implied else ()
     matcher = Matcher(plan, source.columns, key, order.order_by, carried, result, with_times, mixed_by)
     frame = _keyed(source.frame, source.columns, key, order.order_by, drop_missing_keys=True)
     frame = frame.sortWithinPartitions(

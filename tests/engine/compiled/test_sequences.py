@@ -362,8 +362,8 @@ PLANS: list[Hints] = [
     {"scan": "basic", "window": "scan_and_construction", "simple_predicates": "late"},
     {"scan": "ais", "second_test": "selection", "window": "construction", "negation": "scan_all"},
     {"scan": "ais", "second_test": "dynamic", "window": "scan_and_construction"},
-    {"scan": "ais", "implied_tests": "off", "window": "late"},
-    {"scan": "pais", "second_test": "selection", "window": "scan_and_construction"},
+    {"scan": "ais", "implied_tests": "off", "simple_predicates": "late"},
+    {"scan": "pais", "second_test": "selection", "simple_predicates": "late"},
     {"scan": "pais", "second_test": "multi_pais", "window": "scan_and_construction", "negation_place": "late"},
     {"scan": "pais", "second_test": "multi_pais", "window": "construction"},
     {"scan": "pais", "second_test": "combined", "window": "scan_and_construction"},
@@ -453,6 +453,13 @@ class TestWindows:
         check("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 2 events RETURN a.n AS a, b.n AS b", events, [(4, 8)])
         events = table_of("AAAAAB", id=[1, 2, 2, 2, 2, 1])
         check("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 2 events RETURN a.n AS a, b.n AS b", events, [(0, 5)])
+
+    def test_events_are_counted_in_the_partition_of_a_constant(self) -> None:
+        text = "PATTERN SEQ(A a, B b) WHERE [{}] WITHIN 2 events RETURN a.n AS a, b.n AS b"
+        for test in ("id = 1", "id = 1, k"):
+            check(text.format(test), table_of("AZZZB", id=[1, 2, 2, 2, 1], k=[5] * 5), [(0, 4)])
+            check(text.format(test), table_of("ZZZZAAB", id=[1, 1, 1, 1, 1, 2, 1], k=[5] * 7), [(4, 6)])
+            check(text.format(test), table_of("AAAAAB", id=[1, 2, 2, 2, 2, 1], k=[5] * 6), [(0, 5)])
 
 
 class TestKeys:

@@ -222,7 +222,7 @@ def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Diction
 
 def check_readable(column: pa.ChunkedArray, type_: Type, name: str) -> None:
     """An error where times are finer than the microseconds that are computed with."""
-    if isinstance(type_, TimestampType) or type_ == DURATION:
+    if isinstance(type_, TimestampType) or type_ in (DURATION, DATE):
         attribute_array(pa.table({name: column}), name, type_, Dictionary())
 
 

@@ -64,7 +64,7 @@ class SaseProgram(Program[Generated]):
         ending: frozenset[str] | None = None,
     ) -> None:
         super().__init__(lambda nullable: generate(query, nullable, algorithm, access, ending), jit)
-        self.query, self.algorithm, self.access, self.ending = query, algorithm, access, ending
+        self.query, self.algorithm = query, algorithm
 
 
 @dataclass(slots=True)
@@ -142,8 +142,6 @@ class SaseProgress:
         whole = feed.table
         spent = perf_counter() - started - (self.meter.seconds("Judge") - judging)
         self.meter.add("RunScan", fresh, 0, spent)
-        if self.buffer is not None:
-            self.meter.most("nodes", int(self.buffer.counts[3]))
         if not is_last:
             self._retain(feed)
             if codes is None:

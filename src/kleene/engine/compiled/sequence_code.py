@@ -88,7 +88,7 @@ def stacks_are_ordered(query: AnalyzedQuery, plan: Pipeline) -> bool:
         return True
     scan = plan.get(SequenceScan)
     telling = scan.tests if scan.is_combined else scan.tests[:1]
-    return all(test in telling for test in plan.tests if not test.is_implied)
+    return set(query.partition_by) <= {name for test in telling for name in test.attributes}
 
 
 def prunes(query: AnalyzedQuery, plan: Pipeline) -> bool:

@@ -7,7 +7,7 @@ is how far a stream has come: the stacks, and the events that they refer to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -35,7 +35,7 @@ from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
-from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence
+from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence, prunes
 from kleene.engine.compiled.stacks import Scratch, Stacks
 from kleene.engine.inputs import attribute_type
 from kleene.engine.matches import FlatMatches, flat_matches
@@ -107,7 +107,7 @@ class SequenceProgress:
         self.keys: dict[tuple[int, ...], Partitions] = {}  # by the tests that they number together
         self.partitions = Partitions(query.partition_by)
         self.kept_table: pa.Table | None = None
-        self.kept_at, self.kept_positions = EMPTY, EMPTY
+        self.kept_positions = EMPTY
         self.next_positions, self.ended = np.zeros(1, np.int64), np.full(1, -1, np.int64)
         self.pending = np.empty((0, len(query.components)), ROW)
 
@@ -165,6 +165,8 @@ class SequenceProgress:
     def _codes(self, table: pa.Table, generated: GeneratedSequence, relevant: Array, is_whole: bool) -> Array:
         """For each attribute of a test, the number of an event's value; -1 where it has none, or nobody will ask."""
         codes = np.full((max(len(generated.codes), 1), table.num_rows), -1, np.int64)
+        for name in self._key_columns:
+            check_readable(table.column(name), attribute_type(table.column(name).type), name)
         if len(relevant) < MOST_TO_CHOOSE * table.num_rows:
             table = table.select(self._key_columns).take(pa.array(relevant))
         else:
@@ -365,8 +367,11 @@ class SequenceProgress:
     def _retain(self, feed: Feed, numbers: Array) -> None:
         """Keeps the events that an instance, a negation or a waiting match may still look at."""
         stacks = self.stacks
-        if self.program.plan.get(SequenceScan).window is not None and self.window.in_time is not None:
-            stacks.prune(feed.times, feed.latest, self.window.in_time)
+        if prunes(self.program.query, self.program.plan):
+            in_time = self.window.in_time
+            measured = feed.positions if in_time is None else feed.times
+            if len(measured):
+                stacks.prune(measured, measured.max(), self.window.size if in_time is None else in_time)
         needed = np.zeros(feed.table.num_rows, np.bool_)
         for array, places in stacks.live():
             for column in stacks.row_columns:
@@ -380,18 +385,26 @@ class SequenceProgress:
             for column in stacks.row_columns:
                 array[places, column] = place[array[places, column]]
         self.pending = place[self.pending].astype(ROW)
-        self.kept_table, self.kept_at = feed.table.take(pa.array(rows)).combine_chunks(), rows
+        self.kept_table = feed.table.take(pa.array(rows)).combine_chunks()
         self.kept_positions = feed.positions[rows] if len(feed.positions) else EMPTY
         self._forget_keys(feed, rows)
+        stacks.shrink()
         if self._needs_partitions and self.program.query.partition_by:
             self._forget_partitions(numbers[rows])
 
     def _live_entries(self, feed: Feed) -> Array:
         """Events of negations; of those in parts of time that have left every window that can be open, none."""
         size = self.window.in_time
-        if size is None:
-            return feed.index.entries
+        if size is None:  # negations are in the middle then, behind an event that is on a stack
+            oldest = min((int(array[places, column].min()) for array, places, column in self._starts()), default=None)
+            return feed.index.entries[:0] if oldest is None else feed.index.entries[feed.index.entries >= oldest]
         return feed.index.kept(feed.latest.item() - 2 * size, feed.times)
+
+    def _starts(self) -> Iterator[tuple[Array, Array, int]]:
+        """Where the stacks, if there is anything on them, have rows of events."""
+        for array, places in self.stacks.live():
+            if len(places):
+                yield array, places, self.stacks.row_columns[0]
 
     def _forget_keys(self, feed: Feed, rows: Array) -> None:
         """Values of which no event is kept lose their numbers; should they come again, they get new ones."""
@@ -406,10 +419,9 @@ class SequenceProgress:
                 continue
             keys.keep(used)
             if tests in generated.stacked:
-                at = generated.stacked.index(tests)
-                remaining = self.stacks.heads[at, : len(used)][used]
-                self.stacks.heads[at] = -1
-                self.stacks.heads[at, : len(remaining)] = remaining
+                self.stacks.keep_keys(generated.stacked.index(tests), used)
+        most = max((len(keys) for tests, keys in self.keys.items() if tests in generated.stacked), default=1)
+        self.stacks.heads = np.ascontiguousarray(self.stacks.heads[:, : max(most, 1)])
 
     def _forget_partitions(self, kept: Array) -> None:
         used = np.zeros(len(self.partitions), np.bool_)
@@ -483,8 +495,6 @@ def _together(table: pa.Table, names: Sequence[str], query: AnalyzedQuery) -> pa
     columns = [table.column(name) for name in names]
     if len({column.type for column in columns}) > 1:
         assert query.schema is not None
-        for name, column in zip(names, columns, strict=True):
-            check_readable(column, attribute_type(column.type), name)
         columns = [column.cast(arrow_type(query.schema.type_of(names[0]))) for column in columns]
     return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
 

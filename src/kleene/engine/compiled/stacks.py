@@ -41,11 +41,27 @@ class Stacks:
         return (len(self.node) if self.is_basic else self.stack.shape[1]) - used
 
     def grow(self) -> None:
-        """Twice the room; instances keep their numbers, and so get new places."""
+        self._resize(2 * (len(self.node) if self.is_basic else self.stack.shape[1]))
+
+    def shrink(self) -> None:
+        """Gives back room that is mostly empty."""
+        size, used = len(self.node) if self.is_basic else self.stack.shape[1], int((self.top - self.base).max())
+        while size > FIRST_ROOM and 8 * used < size:
+            size //= 2
+        self._resize(size)
+
+    def _resize(self, size: int) -> None:
+        """Room for so many; instances keep their numbers, and so get new places."""
         if self.is_basic:
-            self.node = _moved(self.node[None], self.base[:1], self.top[:1])[0]
+            self.node = _moved(self.node[None], self.base[:1], self.top[:1], size)[0]
         else:
-            self.stack = _moved(self.stack, self.base, self.top)
+            self.stack = _moved(self.stack, self.base, self.top, size)
+
+    def keep_keys(self, test: int, used: Array) -> None:
+        """Leaves out the heads of values that are not used."""
+        remaining = self.heads[test, : len(used)][used]
+        self.heads[test] = -1
+        self.heads[test, : len(remaining)] = remaining
 
     def more_keys(self, count: int) -> None:
         missing = count - self.heads.shape[1]
@@ -88,13 +104,15 @@ class Stacks:
         return int(self.stack.nbytes + self.node.nbytes + self.heads.nbytes)
 
 
-def _moved(stack: Array, base: Array, top: Array) -> Array:
-    size = stack.shape[1]
-    larger = np.zeros((stack.shape[0], 2 * size, stack.shape[2]), np.int64)
+def _moved(stack: Array, base: Array, top: Array, size: int) -> Array:
+    before = stack.shape[1]
+    if size == before:
+        return stack
+    moved = np.zeros((stack.shape[0], size, stack.shape[2]), np.int64)
     for c in range(stack.shape[0]):
         numbers = np.arange(base[c], top[c])
-        larger[c, numbers & (2 * size - 1)] = stack[c, numbers & (size - 1)]
-    return larger
+        moved[c, numbers & (size - 1)] = stack[c, numbers & (before - 1)]
+    return moved
 
 
 @dataclass(slots=True)

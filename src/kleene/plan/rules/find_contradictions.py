@@ -7,7 +7,7 @@ from dataclasses import replace
 from kleene.ir.may_fail import may_fail
 from kleene.plan.facts import Facts
 from kleene.plan.operators import NegationFilter, Nothing, Pipeline, Transformation
-from kleene.plan.predicates import needed_together, negations_of, said_of_some_event
+from kleene.plan.predicates import needed_together, negations_of, positive_conjuncts, said_of_some_event
 from kleene.plan.unsatisfiable import why_never
 
 
@@ -23,10 +23,9 @@ def find_contradictions(plan: Pipeline, facts: Facts) -> Pipeline:
     >>> after.warnings
     ('the query has no matches: a.x > 5 and a.x < 3 cannot both hold',)
     """
-    together = needed_together(plan)
-    if any(may_fail(item.expression) for part in together for item in part):
+    if any(may_fail(item.expression) for item in positive_conjuncts(plan)):
         return plan  # whoever asks is told of the error, not that there is nothing
-    for part in together:
+    for part in needed_together(plan):
         reason = why_never([item.expression for item in part])
         if reason is not None:
             empty = replace(plan, operators=(), warnings=(*plan.warnings, f"the query has no matches: {reason}"))

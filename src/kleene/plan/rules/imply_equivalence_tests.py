@@ -33,8 +33,8 @@ def imply_equivalence_tests(plan: Pipeline, facts: Facts) -> Pipeline:
         return plan
     classes = _classes(selection.predicates, facts.query)
     found = [test for places in classes if (test := _test(places, facts.query)) is not None]
-    bracketed = set(selection.tests)
-    tests = tuple(test for test in found if replace(test, is_implied=False) not in bracketed)
+    bracketed = {test.attributes for test in selection.tests}
+    tests = tuple(test for test in found if test.attributes not in bracketed)
     chosen = [set(enumerate(test.attributes)) for test in (*selection.tests, *tests)]
     kept = tuple(item for item in selection.predicates if not _is_said(item, chosen, facts.query))
     plan = plan.put(replace(selection, tests=(*selection.tests, *tests), predicates=kept))
