@@ -685,6 +685,7 @@ class TestErrors:
             ("A a, B b", "a.x * HUGE > 0", "A"),
             ("A a, B b", "b.x * HUGE > 0", "AB"),
             ("A a, B b", "b.x * HUGE > 0 AND a.y = b.y", "AB"),
+            ("A a, !(N n), B b", "b.x * HUGE > 0", "ANB"),
             ("A a, B b", "a.x * HUGE > 0 AND a.k = b.k", "AB"),
             ("A a, B b", "a.x * b.x * HUGE > 0 AND b.k = a.k", "AB"),
         ],

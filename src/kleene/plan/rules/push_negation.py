@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from kleene.analysis.analyzed import AnalyzedQuery, NegativeComponent
+from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
 from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
 from kleene.ir.options import Strategy
@@ -80,12 +81,19 @@ def _into_runs(plan: Pipeline, negation: NegationFilter, runs: RunScan, facts: F
         )
     pushed: list[NegativeComponent] = []
     for item in negation.negations:
-        if any(may_fail(conjunct.expression) for conjunct in item.predicates):
+        if _may_fail(item.predicates, facts):
             break  # an error in it counts for matches that those behind it would forbid
+        later = (part for c in runs.components[item.gap :] for part in (c.begin, c.take, c.complete))
+        if any(_may_fail(part, facts) for part in later):
+            continue  # an error there counts for runs that it would end
         if item in in_middle and _is_decided_alone(item):
             pushed.append(item)
     kept = tuple(item for item in negation.negations if item not in pushed)
     return plan.put(replace(runs, negations=tuple(pushed)), replace(negation, negations=kept))
+
+
+def _may_fail(conjuncts: Iterable[Conjunct], facts: Facts) -> bool:
+    return any(may_fail(item.expression, facts.statistics.ranges) for item in conjuncts)
 
 
 def _is_decided_alone(negation: NegativeComponent) -> bool:
