@@ -5,6 +5,7 @@ Run as plain Python, since compiling takes longer than answering; a few are comp
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -40,7 +41,7 @@ from regex_strategies import Outcome, outcome, same_result
 from strategies import event_table, queries_with_events, some_examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
-PARTS, CASES_IN_PART, HINTS_FOR_CASE = 11, 30, 6
+PARTS, CASES_IN_PART, HINTS_FOR_CASE = 11, 30, 5
 CANNOT_BE = ("scan='pais' needs", *(f"second_test='{name}' needs" for name in OF_SEVERAL_TESTS))
 RUNS = [{"operators": "nfa", "negation": access} for access in CHOICES["negation"]]
 Hints = dict[str, str]
@@ -234,7 +235,7 @@ def test_the_cases_exercise_every_algorithm() -> None:
     for name, values in CHOICES.items():
         for value in values:
             if name != "operators" and (name, value) != ("implied_tests", "off"):
-                assert exercised[name, value] >= 40, (name, value)
+                assert exercised[name, value] >= 30, (name, value)
     for scan, second, window in product(CHOICES["scan"], CHOICES["second_test"], CHOICES["window"]):
         if scan == "pais" or second not in OF_SEVERAL_TESTS:
             assert exercised[scan, second, window] >= 4, (scan, second, window)
@@ -263,7 +264,7 @@ def test_blocks_batches_and_rings_of_any_size(monkeypatch: pytest.MonkeyPatch, s
     monkeypatch.setattr(sequence_engine, "MOST_HEIGHTS", 2 + sequences)
     monkeypatch.setattr(stacks, "SEQUENCES", sequences)
     monkeypatch.setattr(stacks, "FIRST_ROOM", room)
-    for seed, case in with_matches(range(2_000, 2_024)):
+    for seed, case in with_matches(range(2_000, 2_014)):
         query, chance = kleene.sase(str(case.query)), Random(seed)
         expected = matched(query, case.events, engine="reference", **case.options)
         assert isinstance(expected, pa.Table)
@@ -339,7 +340,7 @@ def check_runs(text: str, events: Events, options: dict[str, Any], chance: Rando
 def test_runs_with_a_negation_index_or_without(seed: int) -> None:
     for text, events, options in with_kleene_plus_and_negation(18, seed):
         check_runs(text, events, options, Random(seed))
-    for number in range(100 * seed, 100 * seed + 100):
+    for number in range(100 * seed, 100 * seed + 60):
         case = random_plan(Random(5_000 + number))
         if case.query.negative:
             check_runs(str(case.query), case.events, case.options, Random(number))
@@ -605,10 +606,9 @@ class TestNegations:
         infinite = float("inf")
         text = f"PATTERN SEQ({pattern}) WITHIN 3 RETURN a.n AS a"
         for times in ([infinite] * 3, [-infinite] * 3, [-infinite, 0.0, infinite], [0.0, infinite, infinite]):
-            for types in ("ANB", "NAB", "ABN"):
-                check(text, table_of(types, times), [])
+            check(text, table_of("".join(re.findall(r"[NAB](?= )", pattern)), times), [])
 
-    @pytest.mark.parametrize("size", [1, 2, 3, 41, 42, 43, 999_962, 999_999, 1_000_004, 5_000_000])
+    @pytest.mark.parametrize("size", [1, 42, 999_999, 5_000_000])
     def test_parts_of_time_of_every_size(self, size: int) -> None:
         events = table_of("NABNABNABN", [0, 1, 2, 40, 41, 42, 1_000_000, 1_000_001, 1_000_003, 1_000_004])
         for pattern in ("!(N n), A a, B b", "A a, B b, !(N n)", "A a, !(N n), B b"):
