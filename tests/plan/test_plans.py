@@ -311,6 +311,11 @@ class TestAnalyze:
         rows = query.match(events()).num_rows
         assert f"{rows:,} rows in" in query.explain(events(), analyze=True)
 
+    @pytest.mark.parametrize(("text", "engine"), [(TestContradictions.TEXT, "auto"), ("EVENT A a", "reference")])
+    def test_says_when_the_interpreter_answered_and_only_then(self, text: str, engine: str) -> None:
+        shown = kleene.sase(text).explain(events(), order_by="t", analyze=True, engine=engine)
+        assert ("the plain interpreter answered" in shown) == (engine == "reference")
+
     def test_needs_events(self) -> None:
         with pytest.raises(kleene.UnsupportedError, match="Give it a table"):
             self.QUERY.explain(analyze=True)
