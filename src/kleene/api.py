@@ -57,6 +57,8 @@ class Query:
         match_order: bool = False,
         plan: Mapping[str, str] | None = None,
         statistics: Mapping[str, Mapping[str, float]] | None = None,
+        pushdown: bool = True,
+        presorted: bool = False,
     ) -> Any:
         """The matches among the events: Arrow in, Arrow out; Spark in, Spark out.
 
@@ -84,17 +86,23 @@ class Query:
         statistics: {"events": {type: count}, "distinct": {attribute: count}}, by which a plan is chosen; for tables in
             this process they are measured on a sample.
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
+        pushdown: on Spark, whether events that the query cannot use are left out by Spark, before they travel.
+        presorted: on Spark, says that the events of a key stand together in one Spark partition, in order, so that
+            nothing is shuffled or sorted; it is checked, and an error if it is not so.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, match_order)
-            if is_spark(events):
-                return spark_batch().match_rows(self.definition, events, options)
-            return match_rows(self.definition, events, options)
-        order = make_order_key(() if order_by is None else order_by, tie_break)
+            order = OrderKey(())
+        else:
+            order = make_order_key(() if order_by is None else order_by, tie_break)
         if is_spark(events):
-            return spark_batch().match(self.definition, events, order, type_column, options, match_order=match_order)
+            batch = spark_batch()
+            given = batch.SparkOptions(pushdown, presorted)
+            return batch.match(self.definition, events, order, type_column, options, given, match_order=match_order)
+        if is_row_pattern(self.definition):
+            return match_rows(self.definition, events, options)
         table, chosen = prepare(self.definition, events, order, type_column, options)
         return Runner(chosen).compressed(table) if mode == "compressed" else run(chosen, table)
 

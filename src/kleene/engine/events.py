@@ -52,6 +52,11 @@ class Events:
         return column
 
 
+def decoded(column: Any) -> Any:
+    """The column, or array, without an encoding: strings may travel as codes in a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def times_of(values: list[PlainValue], type_: Type) -> list[Any]:
     """Times that can be subtracted: microseconds for timestamps and dates, else the numbers themselves."""
     if type_ == DATE:

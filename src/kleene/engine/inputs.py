@@ -183,6 +183,8 @@ def attributes_of(schema: pa.Schema) -> tuple[tuple[str, Type], ...]:
 
 def attribute_type(type_: pa.DataType) -> Type:
     """What Kleene computes with for a column of the Arrow type."""
+    if pa.types.is_dictionary(type_):
+        return attribute_type(type_.value_type)
     if pa.types.is_integer(type_):
         if pa.types.is_uint64(type_):
             return OpaqueType("uint64", "Cast it to int64 or to decimal first.")

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery, Component
 from kleene.analysis.value_types import type_of
-from kleene.engine.events import Events
+from kleene.engine.events import Events, decoded
 from kleene.engine.matches import Array, FlatMatches, Match
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import EventBindings, evaluate
@@ -107,7 +107,7 @@ def _attributes(component: Component, query: AnalyzedQuery) -> tuple[str, ...]:
 
 
 def _taken(events: Events, name: str, positions: Sequence[int | None] | Array) -> pa.Array:
-    taken = events.table.column(name).take(pa.array(positions, pa.int64()))
+    taken = decoded(events.table.column(name).take(pa.array(positions, pa.int64())))
     return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
 
 

@@ -7,26 +7,26 @@ matches that are open; it can be saved as bytes at any time, and restored.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.choice import choose
+from kleene.engine.compiled.measures import MeasureProgram
+from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import RegexProgram, RegexProgress, regex_output
 from kleene.engine.compiled.row_engine import RowProgram, RowProgress
 from kleene.engine.compiled.sase_engine import SaseProgress
 from kleene.engine.compiled.sequence_engine import SequenceProgram, SequenceProgress
-from kleene.engine.events import Events
 from kleene.engine.matches import FlatMatches, flat_matches
-from kleene.engine.output import output_table
-from kleene.engine.row_output import row_output_table
+from kleene.engine.row_columns import one_row_table
 from kleene.engine.rows import check_follows, rows_of_matches
-from kleene.engine.run import program_of
+from kleene.engine.run import ResultBatch, match_batches, program_of, row_batches, table_batches
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import SchemaError, SnapshotError, UnsupportedError, listed, printable
-from kleene.ir.options import Selection
+from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
 from kleene.plan.plan import Plan
@@ -54,6 +54,7 @@ class Progress:
     def __init__(self, plan: Plan, columns: pa.Schema, sort_columns: Sequence[str] = ()) -> None:
         self._plan, self._columns, self._sort_columns = plan, columns, tuple(sort_columns)
         self._engine = _start(plan)
+        self._measures = _measures(plan)
         self._is_finished = False
         self._last: pa.Table | None = None  # the event that came last
 
@@ -66,9 +67,9 @@ class Progress:
             )
         table = self._checked(table)
         self._is_finished = True  # a piece that fails half-way leaves nothing that could go on
-        result = self._fed(table, is_last)
+        parts = [part.table for part in self.batches(table, is_last)]
         self._is_finished = is_last
-        return result
+        return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
     def _checked(self, table: pa.Table) -> pa.Table:
         """The piece with the columns that were promised, none of its events before those of earlier pieces."""
@@ -115,19 +116,21 @@ class Progress:
             raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
         return progress
 
-    def _fed(self, table: pa.Table, is_last: bool) -> pa.Table:
+    def batches(self, table: pa.Table, is_last: bool, with_times: bool = False) -> Iterator[ResultBatch]:
+        """The result so far in pieces of bounded size. The table is known to have its columns, and to follow."""
         query, engine = self._plan.query, self._engine
         if isinstance(engine, (SaseProgress, SequenceProgress, NoProgress)):
             assert isinstance(query, AnalyzedQuery)
-            assert query.schema is not None
             whole, matches = engine.feed(table, is_last)
-            return output_table(query, Events(whole, query.schema, query.order_by), matches, self._columns)
+            return match_batches(query, whole, matches, self._measures, with_times, Meter())
         assert not isinstance(query, AnalyzedQuery)
         if isinstance(engine, RowProgress):
             found = engine.feed(table, is_last)
-            return row_output_table(query, found.table, rows_of_matches(query, found.table, found))
+            if query.rows_per_match is RowsPerMatch.ONE:
+                return table_batches(one_row_table(query, found, engine.program.jit))
+            return row_batches(query, found.table, rows_of_matches(query, found.table, found))
         completed = engine.feed(table, is_last)
-        return row_output_table(query, completed.table, regex_output(query, completed))
+        return row_batches(query, completed.table, regex_output(query, completed))
 
     def _fingerprint(self) -> str:
         query, plan = self._plan.query, self._plan
@@ -148,6 +151,13 @@ class Progress:
     @property
     def _operators(self) -> str:
         return "" if self._plan.pipeline is None else str(self._plan.pipeline)
+
+
+def _measures(plan: Plan) -> MeasureProgram | None:
+    engine = choose(plan).engine
+    if not isinstance(plan.query, AnalyzedQuery) or engine not in ("compiled", "generated"):
+        return None
+    return MeasureProgram(plan.query, engine == "compiled")
 
 
 def _start(plan: Plan) -> SaseProgress | SequenceProgress | NoProgress | RowProgress | RegexProgress:

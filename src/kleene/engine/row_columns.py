@@ -17,7 +17,7 @@ from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.row_engine import FoundRows, numbered
-from kleene.engine.events import plain_values
+from kleene.engine.events import decoded, plain_values
 from kleene.engine.output import arrow_field, arrow_values, as_type
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.row_reference import RowBindings
@@ -79,7 +79,7 @@ class _Measures:
         """The column's values in the rows; NULL for row -1."""
         positions = self._found.grouped.order[rows] if len(rows) else rows
         wanted = pa.array(positions, pa.int64(), mask=rows < 0)
-        found = self._found.table.column(name).take(wanted)
+        found = decoded(self._found.table.column(name).take(wanted))
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
     def _wanted(self, variable: str) -> Array:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
+from kleene.engine.events import decoded
 from kleene.engine.output import arrow_field, arrow_values
 from kleene.engine.row_reference import RowBindings, RowMatch
 from kleene.ir.evaluate import PlainValue, evaluate
@@ -55,7 +56,8 @@ def row_output_table(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[
         values = [None if row.measures is None else row.measures[number] for row in rows]
         field = arrow_field(measure.expression, table.schema)
         measures.append(arrow_values(values, type_of(measure.expression), field.type))
-    columns = [*(taken.column(name) for name in before), *measures, *(taken.column(name) for name in after)]
+    of_rows = {name: decoded(taken.column(name)) for name in (*before, *after)}
+    columns = [*(of_rows[name] for name in before), *measures, *(of_rows[name] for name in after)]
     return pa.table(columns, schema=schema)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
@@ -19,7 +18,7 @@ from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_output import OutputRow, output_rows, unmatched_rows
 from kleene.engine.row_reference import PartitionMatcher, RowBindings, RowMatch, distinct_key
-from kleene.engine.sorting import sortable, sorted_table
+from kleene.engine.sorting import sorted_table, table_in_order
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, evaluate
@@ -45,21 +44,7 @@ def sorted_rows(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
     """The rows in the order of ORDER BY; equal ones keep the order of the input, since each sort is stable."""
     strict = tuple(column.name for column in query.order_by if column.nulls_first is None)
     check_order_key(table, strict)
-    # From the least important key to the most, so that each may have its own direction and place for NULLs.
-    for column in reversed(query.order_by):
-        key = sortable(table.column(column.name), column.name)
-        direction = "descending" if column.descending else "ascending"
-        table = table.take(pc.sort_indices(pa.table({"key": key}), [("key", direction)]))
-        if column.descending and pa.types.is_floating(key.type):
-            table = _first(table, pc.fill_null(pc.is_nan(table.column(column.name).cast(pa.float64())), False))
-        if column.nulls_first:
-            table = _first(table, pc.is_null(table.column(column.name)))
-    return table
-
-
-def _first(table: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:
-    """The wanted rows before the others; Arrow sorts NaN and NULL last, Spark takes NaN for the largest number."""
-    return pa.concat_tables([table.filter(wanted), table.filter(pc.invert(wanted))])
+    return table_in_order(table, query.order_by)
 
 
 def check_follows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
@@ -55,10 +55,11 @@ def result_schema(plan: Plan, columns: pa.Schema, with_times: bool = False) -> p
 
 @dataclass(frozen=True, slots=True)
 class ResultBatch:
-    """Some thousand rows of the result; for SASE, with the matches that they stand for."""
+    """Some thousand rows of the result; for SASE, with the matches that they stand for, and their events."""
 
     table: pa.Table
-    matches: FlatMatches | None
+    matches: FlatMatches | None = None
+    events: pa.Table | None = None
 
 
 class Runner:
@@ -94,31 +95,17 @@ class Runner:
         query = self.plan.query
         if isinstance(query, AnalyzedQuery) and self.plan.mode == "compressed":
             whole = self.compressed(table).to_table() if table.num_rows else None
-            yield ResultBatch(
-                whole if whole is not None else compressed_schema(query, table.schema).empty_table(), None
+            yield from table_batches(
+                whole if whole is not None else compressed_schema(query, table.schema).empty_table()
             )
-            return
-        if isinstance(query, AnalyzedRowPattern):
+        elif isinstance(query, AnalyzedRowPattern):
             whole = self._row_table(query, table)
             if whole is not None:
-                for start in range(0, whole.num_rows or 1, ROWS_PER_BATCH):
-                    yield ResultBatch(whole.slice(start, ROWS_PER_BATCH), None)
-                return
-            found = self._rows(query, table)
-            for start in range(0, len(found) or 1, ROWS_PER_BATCH):
-                yield ResultBatch(row_output_table(query, table, found[start : start + ROWS_PER_BATCH]), None)
-            return
-        assert query.schema is not None
-        events, matches = Events(table, query.schema, query.order_by), self.find(table)
-        started = perf_counter()
-        computed = {} if self._measures is None else computed_measures(self._measures, table, matches)
-        for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
-            part = matches[start : start + ROWS_PER_BATCH]
-            here = {number: column.slice(start, ROWS_PER_BATCH) for number, column in computed.items()}
-            made = output_table(query, events, part, table.schema, with_times, here)
-            self.meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
-            yield ResultBatch(made, part)
-            started = perf_counter()
+                yield from table_batches(whole)
+            else:
+                yield from row_batches(query, table, self._rows(query, table))
+        else:
+            yield from match_batches(query, table, self.find(table), self._measures, with_times, self.meter)
 
     def compressed(self, table: pa.Table) -> CompressedMatches:
         """The matches of a SASE query as the graph that they share."""
@@ -225,6 +212,36 @@ class Runner:
         generated = program.generated(nullable_names(table))
         at_hand = is_loaded if self._seen <= TINY else is_cached
         return at_hand(generated.source, generated.signatures)
+
+
+def table_batches(whole: pa.Table) -> Iterator[ResultBatch]:
+    for start in range(0, whole.num_rows or 1, ROWS_PER_BATCH):
+        yield ResultBatch(whole.slice(start, ROWS_PER_BATCH))
+
+
+def row_batches(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow]) -> Iterator[ResultBatch]:
+    for start in range(0, len(rows) or 1, ROWS_PER_BATCH):
+        yield ResultBatch(row_output_table(query, table, rows[start : start + ROWS_PER_BATCH]))
+
+
+def match_batches(
+    query: AnalyzedQuery,
+    table: pa.Table,
+    matches: FlatMatches,
+    measures: MeasureProgram | None,
+    with_times: bool,
+    meter: Meter,
+) -> Iterator[ResultBatch]:
+    assert query.schema is not None
+    events, started = Events(table, query.schema, query.order_by), perf_counter()
+    computed = {} if measures is None else computed_measures(measures, table, matches)
+    for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
+        part = matches[start : start + ROWS_PER_BATCH]
+        here = {number: column.slice(start, ROWS_PER_BATCH) for number, column in computed.items()}
+        made = output_table(query, events, part, table.schema, with_times, here)
+        meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
+        yield ResultBatch(made, part, table)
+        started = perf_counter()
 
 
 def program_of(plan: Plan, jit: bool) -> SaseProgram | SequenceProgram:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from kleene.engine.events import decoded
 from kleene.engine.matches import Array, FlatMatches
 
 MATCH_ORDER = "__kleene_match_order"
@@ -48,7 +49,7 @@ def _event_keys(table: pa.Table, positions: Array, sort_columns: Sequence[str]) 
     taken = table.select(list(sort_columns)).take(pa.array(positions, pa.int64())).combine_chunks()
     arrays: list[pa.Array] = []
     for name in sort_columns:
-        column = taken.column(name)
+        column = decoded(taken.column(name))
         values = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
         arrays += [values.is_null(), values]
     names = [label for number in range(len(sort_columns)) for label in (f"{number}_is_null", f"{number}")]

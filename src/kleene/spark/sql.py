@@ -14,11 +14,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from kleene.analysis.row_pattern import analyze_row_pattern
+from kleene.engine.inputs import OrderKey
 from kleene.errors import QuerySyntaxError
 from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
-from kleene.spark.batch import match_rows
+from kleene.spark import batch
 
 _TOKENS = re.compile(
     r"""(?P<comment>/\*)
@@ -139,7 +140,8 @@ def _replaced(
     for definitions in reversed(list(_common_tables(text, tokens, factor_start))):
         query = f"{definitions} SELECT * FROM ({query})"
     name = f"kleene_matches_{len(frames)}"
-    frames[name] = match_rows(definition, _spark_sql(spark, query, frames, args if ":" in query else None), {})
+    frame = _spark_sql(spark, query, frames, args if ":" in query else None)
+    frames[name] = batch.match(definition, frame, OrderKey(()), None, {})
     stand_in = _stand_in(name)
     # Blanks keep what follows where the user wrote it, and line breaks keep its line.
     gone = re.sub(r"[^\n]", " ", text[factor_start:closing])

@@ -100,9 +100,13 @@ def partition_codes(table: pa.Table, names: Sequence[str], null_is_a_key: bool) 
 
 def _value_codes(column: pa.ChunkedArray, name: str, null_is_a_key: bool) -> tuple[Array, int]:
     """For each row the number of its value; -1 where a NULL or NaN is none."""
-    encoded = (
-        sortable(column, name).combine_chunks().dictionary_encode(null_encoding="encode" if null_is_a_key else "mask")
-    )
+    if pa.types.is_dictionary(column.type) and column.null_count and null_is_a_key:
+        column = column.cast(column.type.value_type)
+    if pa.types.is_dictionary(column.type):
+        encoded = column.combine_chunks()
+    else:
+        how = "encode" if null_is_a_key else "mask"
+        encoded = sortable(column, name).combine_chunks().dictionary_encode(null_encoding=how)
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

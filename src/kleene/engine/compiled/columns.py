@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from kleene.engine.compiled.borrowing import not_read_only
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.events import plain_values
+from kleene.engine.events import decoded, plain_values
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import MICROSECONDS_PER_DAY, evaluate
@@ -203,7 +203,8 @@ def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Diction
     """The attribute's values and its mask; a mask of no length says that there are no NULLs."""
     column = table.column(name)
     if type_ == STRING:
-        column = column.cast(pa.string())
+        if not pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string())
         return dictionary.codes(column), _null_mask(column)
     if isinstance(type_, OpaqueType):
         return np.zeros(len(column), np.int64), _null_mask(column)  # only whether it is NULL can be asked
@@ -286,7 +287,7 @@ def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
     """For each row, the number of its combination of values; and how many there are."""
     numbers, count = np.zeros(table.num_rows, np.int64), 1 if table.num_rows else 0
     for name in names:
-        encoded = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
+        encoded = decoded(table.column(name)).combine_chunks().dictionary_encode(null_encoding="encode")
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
         own = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)

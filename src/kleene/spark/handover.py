@@ -1,0 +1,122 @@
+"""What travels from Spark to the tasks: which columns of which events, in which Spark partition, in which order.
+
+Each event carries the number of its group, a hash of its key, by which events are brought together; the key itself
+decides in the task, should two hashes be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
+
+from kleene.analysis.row_pattern import SortColumn
+from kleene.engine.sorting import is_sortable
+from kleene.ir import expr as ir
+from kleene.ir.text import expression_text
+from kleene.spark.gathering import GROUP, has_order_numbers
+from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.pushdown import spark_condition
+from kleene.spark.schema import has_map
+
+
+class Sorting(Enum):
+    """Who puts the events of a Spark partition in order."""
+
+    TASK = "task"
+    SPARK = "spark"
+    PRESORTED = "presorted"
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How events come to the tasks. `order` begins with the order key; the columns behind it decide between equals."""
+
+    columns: pa.Schema
+    key: tuple[str, ...]
+    order: tuple[SortColumn, ...]
+    strict: tuple[str, ...]  # columns of the order key that must not be missing
+    needs_key: bool  # whether an event without a key is of no use
+    useful: ir.Expr | None  # what holds for all events that are of use
+    sorting: Sorting
+    why: str
+
+    def __str__(self) -> str:
+        names = ", ".join(self.columns.names)
+        lines = [f"columns    {names}"]
+        if self.useful is not None:
+            lines.append(f"filter     {expression_text(self.useful)}")
+        where = f"by a hash of {', '.join(self.key)}" if self.key else "to one Spark partition"
+        lines.append(f"shuffle    {'none: presorted' if self.sorting is Sorting.PRESORTED else where}")
+        lines.append(f"sort       {self.why}")
+        return "\n".join(lines)
+
+
+def choose_sorting(columns: pa.Schema, order: Iterable[SortColumn], strict: tuple[str, ...]) -> tuple[Sorting, str]:
+    """In the tasks where that can be done on numbers, which is faster than Spark's sort of rows; else in Spark."""
+    first = next(iter(order))
+    if first.name not in strict or not has_order_numbers(columns.field(first.name).type):
+        return Sorting.SPARK, f"in Spark: {first.name} is not a number or a time that is always there"
+    nested = next((column.name for column in columns if not is_sortable(column.type)), None)
+    if nested is not None:
+        return Sorting.SPARK, f"in Spark: {nested} is a nested column, and may decide between equal order keys"
+    return Sorting.TASK, f"in the tasks, by {first.name}"
+
+
+def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
+    """The frame whose Spark partitions the tasks read: the columns under plain names, and the group."""
+    types = {column.name: column.type for column in handover.columns}
+    unordered = _any(_is_missing(name, types[name]) for name in handover.strict)
+    useful = None if handover.useful is None else spark_condition(handover.useful, _fields(handover.columns))
+    if handover.needs_key and handover.key:
+        has_key = ~_any(_is_missing(name, types[name]) for name in handover.key)
+        useful = has_key if useful is None else useful & has_key
+    if useful is not None:
+        frame = frame.where(unordered | useful)  # the error about a missing order key counts all of them
+    group = F.xxhash64(*(_normal(name, types[name]) for name in handover.key)) if handover.key else F.lit(0)
+    group = F.when(unordered, F.lit(None)).otherwise(group.cast("long")).alias(GROUP)
+    names = handover.columns.names
+    frame = frame.select(*(quoted_column(name) for name in names), group)
+    if handover.sorting is not Sorting.PRESORTED:
+        frame = frame.repartition(quoted_column(GROUP)) if handover.key else frame.repartition(1)
+    elif not handover.key:
+        frame = frame.coalesce(1)
+    if handover.sorting is Sorting.SPARK:
+        frame = frame.sortWithinPartitions(quoted_column(GROUP).asc_nulls_first(), *_sorting(types, handover.order))
+    return frame.toDF(*plain_names(names), GROUP)
+
+
+def _fields(schema: pa.Schema) -> dict[str, pa.Field]:
+    return {column.name: column for column in schema}
+
+
+def _sorting(types: dict[str, pa.DataType], order: Iterable[SortColumn]) -> Iterable[Column]:
+    for item in order:
+        column = _normal(item.name, types[item.name])
+        if item.descending:
+            yield column.desc_nulls_first() if item.nulls_first else column.desc_nulls_last()
+        else:
+            yield column.asc_nulls_first() if item.nulls_first else column.asc_nulls_last()
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    found = F.lit(False)
+    for condition in conditions:
+        found = found | condition
+    return found
+
+
+def _is_missing(name: str, type_: pa.DataType) -> Column:
+    column = quoted_column(name)
+    return column.isNull() | F.isnan(column) if pa.types.is_floating(type_) else column.isNull()
+
+
+def _normal(name: str, type_: pa.DataType) -> Column:
+    """The column for comparing: -0.0 and 0.0 are one value, and adding zero makes them one; maps have no order."""
+    if pa.types.is_floating(type_):
+        return quoted_column(name) + F.lit(0.0)
+    return F.to_json(quoted_column(name)) if has_map(type_) else quoted_column(name)
