@@ -28,6 +28,12 @@ from kleene.ir.options import Selection
 
 def one_row_table(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> pa.Table:
     """The table of matches, in output order."""
+    table, order = one_row_table_and_order(query, found, jit)
+    return table.take(pa.array(order))
+
+
+def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> tuple[pa.Table, Array]:
+    """The table of matches, as they were found, and the numbers of its rows in output order."""
     measures = _Measures(query, found, jit)
     columns = [measures.taken(name, found.matches.starts) for name in query.partition_by]
     columns += [measures.column(measure.expression) for measure in query.measures]
@@ -35,7 +41,7 @@ def one_row_table(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> pa.
     whole = pa.table(
         [as_type(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
     )
-    return whole.take(pa.array(measures.output_order()))
+    return whole, measures.output_order()
 
 
 class _Measures:

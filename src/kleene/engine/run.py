@@ -71,7 +71,7 @@ class Runner:
         self._seen = 0  # events so far: many small tables are worth as much as a large one
         self.meter = Meter()
         self._program: SaseProgram | SequenceProgram | None = None
-        self._measures: MeasureProgram | None = None
+        self.measures: MeasureProgram | None = None
         self._rows_program: RowProgram | RegexProgram | None = None
         if isinstance(plan.query, AnalyzedRowPattern) and self.choice.engine != "reference":
             is_regex = plan.query.definition.selection is Selection.FIRST_COMPLETED
@@ -79,7 +79,7 @@ class Runner:
             self._rows_program = make(plan.query, self.choice.engine == "compiled")
         if isinstance(plan.query, AnalyzedQuery) and self.choice.engine in ("compiled", "generated"):
             self._program = program_of(plan, self.choice.engine == "compiled")
-            self._measures = MeasureProgram(plan.query, self.choice.engine == "compiled")
+            self.measures = MeasureProgram(plan.query, self.choice.engine == "compiled")
 
     def load(self, table: pa.Table) -> bool:
         """Makes or loads the machine code for such a table now; False if there is none to be had."""
@@ -105,7 +105,7 @@ class Runner:
             else:
                 yield from row_batches(query, table, self._rows(query, table))
         else:
-            yield from match_batches(query, table, self.find(table), self._measures, with_times, self.meter)
+            yield from match_batches(query, table, self.find(table), self.measures, with_times, self.meter)
 
     def compressed(self, table: pa.Table) -> CompressedMatches:
         """The matches of a SASE query as the graph that they share."""

@@ -104,6 +104,32 @@ def can_be_empty(pattern: Pattern) -> bool:
     return isinstance(pattern, Anchor)
 
 
+def longest(pattern: Pattern) -> int | None:
+    """The most events that a match of the pattern can have; None if nothing bounds them.
+
+    >>> a = Variable("A")
+    >>> longest(Sequence((a, Repeat(a, 0, 3)))), longest(Repeat(a, 1, None))
+    (4, None)
+    """
+    match pattern:
+        case Variable():
+            return 1
+        case Repeat(element=element, most=most):
+            inside = longest(element)
+            if inside == 0 or most == 0:
+                return 0
+            return None if inside is None or most is None else inside * most
+        case Exclusion(element=element):
+            return longest(element)
+        case Sequence(elements=parts) | Permutation(elements=parts):
+            lengths = [longest(part) for part in parts]
+            return None if None in lengths else sum(length or 0 for length in lengths)
+        case Alternation(alternatives=parts):
+            lengths = [longest(part) for part in parts]
+            return None if None in lengths else max((length or 0 for length in lengths), default=0)
+    return 0
+
+
 def first_variables(pattern: Pattern) -> Iterator[Variable]:
     """The variables that a match of the pattern can begin with."""
     match pattern:

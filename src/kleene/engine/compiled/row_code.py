@@ -371,7 +371,7 @@ class _Generator:
         return {
             "classify": f"void({one}, {two}, {columns}, {one}, float64[::1])",
             "search": f"int64({one}, {two}, {one}, {times}, {one}, {one}, {one}, {one}, {one}, {two}, "
-            f"{one}, {one}, {one}, {two}, {floats}, {two}, {one}, {columns}, {one}, float64[::1])",
+            f"{one}, {one}, {one}, {two}, {floats}, {two}, {one}, {one}, {columns}, {one}, float64[::1])",
         }
 
 

@@ -85,11 +85,38 @@ def find_row_matches(program: RowProgram, table: pa.Table, run_limit: int) -> Fo
         grouped = group(*partition_codes(table, program.query.partition_by, null_is_a_key=True), program.jit)
     else:
         grouped = one_group(table.num_rows)
-    groups = np.zeros((len(grouped.numbers), 6), np.int64)
+    groups = np.zeros((len(grouped.numbers), 7), np.int64)
     groups[:, 0] = groups[:, 2] = grouped.begins[:-1]
-    groups[:, 1] = groups[:, 5] = grouped.begins[1:]
+    groups[:, 1] = groups[:, 5] = groups[:, 6] = grouped.begins[1:]
     groups[:, 4] = 1
     return search_rows(program, table, grouped, groups, run_limit, Dictionary(), nullable_names(table), False)
+
+
+def find_row_candidates(
+    program: RowProgram, table: pa.Table, own: range, is_first: bool, entries: int, run_limit: int
+) -> FoundRows:
+    """Matches that begin in the own rows of one partition's table, in their order.
+
+    They are those that are found if the search is begun at any of the first rows, so many as `entries`; where a match
+    of an earlier range ends is not known here.
+    """
+    group = np.array([[0, table.num_rows, own.start, 0, int(is_first), table.num_rows, own.stop]], np.int64)
+    starts = np.arange(own.start, min(own.start + max(entries, 1), own.stop))
+    searches = np.repeat(group, len(starts), axis=0)
+    searches[:, 2] = starts
+    seen = np.zeros(table.num_rows, np.int64)
+    grouped = one_group(table.num_rows)
+    found = search_rows(
+        program, table, grouped, group, run_limit, Dictionary(), nullable_names(table), False, searches, seen
+    )
+    matches = found.matches
+    order = np.argsort(matches.starts, kind="stable")
+    sizes = np.diff(matches.offsets)[order]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+    states = matches.states[np.repeat(matches.offsets[order], sizes) + within]
+    chosen = RowMatches(np.zeros_like(order), matches.starts[order], offsets, matches.numbers[order], states)
+    return replace(found, matches=chosen)
 
 
 def search_rows(
@@ -101,7 +128,10 @@ def search_rows(
     dictionary: Dictionary,
     nullable: frozenset[str],
     more_rows: bool,
+    searches: Array | None = None,
+    seen: Array = EMPTY,
 ) -> FoundRows:
+    """The matches of all groups; or of all searches, which may be several in one group, and mark where they began."""
     query = program.query
     assert query.schema is not None
     kernel = program.kernel(nullable)
@@ -127,7 +157,7 @@ def search_rows(
         while True:
             status = kernel.functions["search"](
                 st,
-                groups,
+                groups if searches is None else searches,
                 bits,
                 times,
                 tables.edge_begin,
@@ -143,6 +173,7 @@ def search_rows(
                 arrays.rf,
                 arrays.found,
                 arrays.states,
+                seen,
                 given.columns,
                 given.integers,
                 given.floats,
@@ -297,10 +328,11 @@ class RowProgress:
         self.nullable |= nullable_names(table)
         generated = self.program.generated(self.nullable)
         own = self.state[grouped.numbers]
-        groups = np.zeros((len(grouped.numbers), 6), np.int64)
+        groups = np.zeros((len(grouped.numbers), 7), np.int64)
         groups[:, 0] = grouped.begins[:-1]
         groups[:, 5] = grouped.begins[1:]
         groups[:, 1] = groups[:, 5] if is_last else np.maximum(groups[:, 5] - generated.look_ahead, groups[:, 0])
+        groups[:, 6] = groups[:, 1]
         groups[:, 2] = groups[:, 0] + own[:, 1]
         groups[:, 3] = own[:, 2]
         groups[:, 4] = own[:, 0] == 0

@@ -48,6 +48,7 @@ def search(
     rf,
     found,
     states,
+    seen,
     columns,
     ki,
     kf,
@@ -57,7 +58,9 @@ def search(
     st: 0 group, 1 start row, 2 depth + 1 or 0 between searches, 3 matches, 4 their states, 5 whether rows may follow,
     6 the most steps from one start, 7 steps so far, 8 matches before this start, 9 states before this start.
     groups[g]: 0 its first row, 1 the row behind its last, 2 the start to go on with, 3 matches so far, 4 whether its
-    first row is the partition's, 5 the row behind the last that may be looked at.
+    first row is the partition's, 5 the row behind the last that may be looked at, 6 the row behind the last start.
+    seen: of no length; or a mark for each row that was a start before: a search that comes to one ends there. Matches
+    after which one cannot skip are not an error then: they are told by a number below 0, and end the search.
     next_bits[s]: the variables that can follow state s, a bit each, and a bit that every row has if a match can end.
     """
     group, start, depth, matches, used = st[0], st[1], st[2] - 1, st[3], st[4]
@@ -70,9 +73,14 @@ def search(
         if start < 0:
             start = groups[group, 2]
         is_open = False
-        while start < end:
+        stop_at = groups[group, 6]
+        while start < stop_at:
             number = groups[group, 3] + 1
             if depth < 0:
+                if len(seen) > 0:
+                    if seen[start] == 1:
+                        break
+                    seen[start] = 1
                 state = count if start == begin and groups[group, 4] == 1 else count + 1
                 if bits[start] & next_bits[state] == 0:
                     start += 1
@@ -212,6 +220,9 @@ def search(
                                 break
                     if target <= 0:
                         status = 4 if target < 0 else 5
+                        if len(seen) > 0:
+                            found[matches - 1, 3] = -status
+                            status = 0
                         break
                     start += target
         if status != 0:

@@ -1,0 +1,345 @@
+"""Ranges of runs: a partition cut into pieces that are matched apart (RIP 2013 §4.2).
+
+A range starts matches from its own events only, and reads on as far as a match can reach; and back, as far as one looks
+back. Which of these candidates are matches depends, where matches are chosen among those that overlap, on what the
+range before has found: that is decided in one pass over the candidates in order, which looks at no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.choice import choose
+from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, chosen_matches, order_of
+from kleene.engine.compiled.columns import Array, times_array
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.compiled.row_code import generate_rows
+from kleene.engine.compiled.row_engine import FoundRows, RowProgram, find_row_candidates
+from kleene.engine.events import window_size
+from kleene.engine.matches import FlatMatches
+from kleene.engine.row_columns import one_row_table_and_order
+from kleene.engine.row_output import OutputRow, row_output_table
+from kleene.engine.row_reference import cannot_skip
+from kleene.engine.rows import find_rows, rows_of_matches
+from kleene.engine.run import ROWS_PER_BATCH, Runner, match_batches
+from kleene.ir import expr as ir
+from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, Window, WindowUnit
+from kleene.ir.pattern import longest
+from kleene.plan.plan import Plan
+from kleene.schema import DATE, FLOAT, INTEGER, TimestampType, Type
+
+Time = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """So much time, in the units of the order key, and then so many rows more."""
+
+    time: Time | None = None
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far before and behind its first event the events lie that decide about a match."""
+
+    back: Extent
+    ahead: Extent
+
+    def __str__(self) -> str:
+        parts = [] if self.ahead.time is None else [f"{self.ahead.time:,} of the order key"]
+        return " and ".join([*parts, f"{self.ahead.rows:,} rows"])
+
+
+@dataclass(frozen=True, slots=True)
+class Uncut:
+    """Why a query cannot be cut into ranges."""
+
+    reason: str
+
+
+def reach_of(plan: Plan) -> Reach | Uncut:
+    """How far a range must read; or why there are none."""
+    if choose(plan).engine not in ("compiled", "generated"):
+        return Uncut("only the compiled engine matches in ranges")
+    query = plan.query
+    order_type = query.time_type
+    if order_type not in (INTEGER, FLOAT, DATE) and not isinstance(order_type, TimestampType):
+        return Uncut("ranges are cut by numbers and times, and the order key is neither")
+    if isinstance(query, AnalyzedRowPattern):
+        return _reach_of_rows(query)
+    if plan.mode == "compressed":
+        return Uncut("compressed output holds all matches of an event together")
+    return _reach_of_events(query)
+
+
+def _reach_of_events(query: AnalyzedQuery) -> Reach | Uncut:
+    window, back = query.window, Extent()
+    if window is None:
+        is_contiguous = query.strategy in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
+        if is_contiguous and not any(component.is_kleene for component in query.components):
+            return Reach(back, Extent(rows=len(query.components)))
+        return Uncut("no WITHIN bounds how far a match can reach")
+    if window.unit is WindowUnit.EVENTS:
+        return Reach(back, Extent(rows=int(window.size)))
+    time = _time(window, query.time_type)
+    if any(negation.gap == 0 for negation in query.negations):
+        back = Extent(time)
+    return Reach(back, Extent(time))
+
+
+def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
+    definition = query.definition
+    if definition.selection is Selection.FIRST_COMPLETED:
+        return Uncut("the regular-expression operator begins anew after each match, wherever that ends")
+    if query.order_by[0].descending or query.order_by[0].nulls_first is not None:
+        return Uncut("ranges are cut in ascending order of a key without NULLs")
+    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        return Uncut("which rows are unmatched is known only when all matches are")
+    used = [condition for _, condition in query.conditions]
+    used += [item.expression for item in query.measures if not isinstance(item.expression, ir.MatchNumber)]
+    if any(isinstance(node, ir.MatchNumber) for expression in used for node in ir.walk(expression)):
+        return Uncut("MATCH_NUMBER() in a condition or inside a measure counts all matches before")
+    if _has_numbers(query) and definition.selection is Selection.ALL_MATCHES:
+        return Uncut("MATCH_NUMBER() counts all matches before")
+    assert query.schema is not None
+    generated = generate_rows(query, frozenset(query.schema))
+    # One row more on either side, so that neither end of the range is taken for the partition's.
+    back = Extent(rows=generated.look_back + 1)
+    window = definition.window
+    by_rows = [definition.max_length, longest(definition.pattern)]
+    if window is not None and window.unit is WindowUnit.EVENTS:
+        by_rows.append(int(window.size))
+    bounds = [bound for bound in by_rows if bound is not None]
+    if bounds:
+        return Reach(back, Extent(rows=min(bounds) + generated.look_ahead + 1))
+    if window is None:
+        return Uncut("no MAXLENGTH or WITHIN bounds how far a match can reach")
+    return Reach(back, Extent(_time(window, query.time_type), generated.look_ahead + 1))
+
+
+def _time(window: Window, time_type: Type) -> Time:
+    size = window_size(window, time_type)
+    if time_type == FLOAT:
+        return float(size)
+    return ceil(size) if isinstance(size, Decimal) else int(size)
+
+
+def is_choosing(plan: Plan) -> bool:
+    """Whether not every candidate is a match, or matches are numbered: then there is a pass over them in order."""
+    query = plan.query
+    if isinstance(query, AnalyzedQuery):
+        return plan.format is Format.NON_OVERLAPPING
+    if query.definition.selection is Selection.ALL_MATCHES:
+        return False
+    after = query.definition.after_match or AfterMatch()
+    return after.skip is not Skip.TO_NEXT_ROW or _has_numbers(query)
+
+
+def _has_numbers(query: AnalyzedRowPattern) -> bool:
+    return any(isinstance(measure.expression, ir.MatchNumber) for measure in query.measures)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Events of one partition of which `own` start matches; `base` is how many of the partition come before those."""
+
+    table: pa.Table
+    own: range
+    base: int
+
+    @property
+    def is_first(self) -> bool:
+        return self.base == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Rows of output, each with where its match begins, and where matching goes on or, for SASE, where it ends.
+
+    Places are counted in the partition. One below 0 says why one cannot go on (see `find_row_candidates`).
+    """
+
+    table: pa.Table
+    first: Array
+    then: Array
+    matches: FlatMatches | None = None
+    events: pa.Table | None = None
+
+
+class RangeMatcher:
+    """Finds the candidates of ranges."""
+
+    def __init__(self, plan: Plan, reach: Reach) -> None:
+        self._plan, self._reach = plan, reach
+        query = plan.query
+        self._jit = choose(plan).engine == "compiled"
+        if isinstance(query, AnalyzedRowPattern):
+            self._rows = RowProgram(query, self._jit)
+        else:
+            self._runner = Runner(replace(plan, format=Format.ALL))
+
+    def batches(self, part: Range, with_times: bool = False) -> Iterator[Candidates]:
+        query = self._plan.query
+        if isinstance(query, AnalyzedQuery):
+            return self._events(query, part, with_times)
+        is_all = query.definition.selection is Selection.ALL_MATCHES
+        entries = 1 if is_all or part.is_first else self._entries(query, part)
+        try:
+            found = find_row_candidates(self._rows, part.table, part.own, part.is_first, entries, self._plan.run_limit)
+        except GaveUpError:
+            if (query.definition.after_match or AfterMatch()).skip in (Skip.TO_FIRST, Skip.TO_LAST):
+                raise
+            return self._interpreted(query, part)
+        return self._row_batches(query, part, found)
+
+    def _events(self, query: AnalyzedQuery, part: Range, with_times: bool) -> Iterator[Candidates]:
+        found = self._runner.find(part.table)
+        is_own = (found.first >= part.own.start) & (found.first < part.own.stop)
+        if not is_own.all():
+            found = chosen_matches(found, np.flatnonzero(is_own))
+        if self._plan.format is Format.NON_OVERLAPPING:
+            order = order_of(found, np.zeros(len(found), np.int64), BEST_OF_AN_END_FIRST, self._jit)
+            ends = found.last[order]
+            found = chosen_matches(found, order[np.append(True, ends[1:] != ends[:-1])] if len(order) else order)
+        measures = self._runner.measures
+        for batch in match_batches(query, part.table, found, measures, with_times, self._runner.meter):
+            assert batch.matches is not None
+            first, last = (part.base - part.own.start + rows for rows in (batch.matches.first, batch.matches.last))
+            yield Candidates(batch.table, first.astype(np.int64), last.astype(np.int64), batch.matches, batch.events)
+
+    def _interpreted(self, query: AnalyzedRowPattern, part: Range) -> Iterator[Candidates]:
+        """The candidates of every start, found by the interpreter, which knows what is an error."""
+        after = query.definition.after_match or AfterMatch()
+        every = replace(query, definition=replace(query.definition, after_match=AfterMatch(Skip.TO_NEXT_ROW)))
+        found = [row for row in find_rows(every, part.table, self._plan.run_limit) if _place(row, 1) in part.own]
+        shift = part.base - part.own.start
+        for at in range(0, len(found), ROWS_PER_BATCH):
+            some = found[at : at + ROWS_PER_BATCH]
+            first = np.array([_place(row, 1) for row in some], np.int64)
+            then = first if after.skip is Skip.TO_NEXT_ROW else np.array([_place(row, 0) for row in some], np.int64)
+            yield Candidates(row_output_table(query, part.table, some), first + shift, then + shift + 1)
+
+    def _entries(self, query: AnalyzedRowPattern, part: Range) -> int:
+        """How many of the first own rows a match of an earlier range may reach: there matching may go on."""
+        ahead = self._reach.ahead
+        if ahead.time is None:
+            return ahead.rows + 1
+        name = query.order_by[0].name
+        own = part.table.column(name).slice(part.own.start, len(part.own))
+        times = times_array(pa.table({name: own}), name, query.time_type)
+        reached = int(np.searchsorted(times, times[0] + ahead.time)) if len(times) else 0
+        return reached + ahead.rows + 1
+
+    def _row_batches(self, query: AnalyzedRowPattern, part: Range, found: FoundRows) -> Iterator[Candidates]:
+        shift = part.base - part.own.start
+        then = resume_rows(query, found, self._jit)
+        then = np.where(then < 0, then, then + shift)
+        starts = found.matches.starts
+        if query.rows_per_match is RowsPerMatch.ONE:
+            table, order = one_row_table_and_order(query, found, self._jit)
+            for at in range(0, len(order), ROWS_PER_BATCH):
+                numbers = order[at : at + ROWS_PER_BATCH]
+                yield Candidates(table.take(pa.array(numbers)), starts[numbers] + shift, then[numbers])
+            return
+        rows = rows_of_matches(query, part.table, found)
+        by_start = dict(zip(starts.tolist(), then.tolist(), strict=True))
+        for at in range(0, len(rows), ROWS_PER_BATCH):
+            some = rows[at : at + ROWS_PER_BATCH]
+            first = [_place(row, 1) for row in some]
+            goes_on = np.array([by_start[start] for start in first], np.int64)
+            yield Candidates(row_output_table(query, part.table, some), np.array(first, np.int64) + shift, goes_on)
+
+
+def _place(row: OutputRow, number: int) -> int:
+    """Where the match of the row ends (0) or begins (1)."""
+    place = row.order[number]
+    assert isinstance(place, int)
+    return place
+
+
+def resume_rows(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> Array:
+    """The row where matching goes on after each match; what the kernel said where it cannot."""
+    matches = found.matches
+    starts, lengths = matches.starts, np.diff(matches.offsets)
+    after = query.definition.after_match or AfterMatch()
+    if after.skip is Skip.TO_NEXT_ROW or query.definition.selection is Selection.ALL_MATCHES:
+        return starts + 1
+    if after.skip is Skip.PAST_LAST_ROW:
+        return starts + np.maximum(lengths, 1)
+    assert after.variable is not None
+    tables = found.kernel.generated.tables
+    members = query.members[after.variable]
+    wanted = np.array([int(tables.variables[n] in members) for n in tables.variable_of], np.int64)
+    rows = np.empty(len(starts), np.int64)
+    from_last = int(after.skip is Skip.TO_LAST)
+    shared_loops(jit)["nth_rows"](matches.offsets, starts, matches.states, wanted, from_last, 0, rows)
+    rows = np.where(lengths == 0, starts + 1, rows)
+    return np.where(matches.numbers < 0, matches.numbers, rows)
+
+
+class RowChooser:
+    """Chooses, of the candidates of a partition in order, those that matching would find from its beginning."""
+
+    def __init__(self, query: AnalyzedRowPattern) -> None:
+        self._after = query.definition.after_match or AfterMatch()
+        self._goes_on, self._chosen, self._number = 0, -1, 0
+
+    def choose(self, first: int, then: int) -> int:
+        """The number of the match, or 0 where the candidate is none; rows of one match come one after the other."""
+        if first == self._chosen:
+            return self._number
+        if first < self._goes_on:
+            return 0
+        if then < 0:
+            reasons = {
+                -4: "the match has no such row",
+                -5: "it is the row where the match began, which would be found forever",
+            }
+            raise cannot_skip(self._after, reasons[then])
+        self._chosen, self._goes_on = first, then
+        self._number += 1
+        return self._number
+
+
+class MatchChooser:
+    """Chooses, of the candidates of a partition by their ends, late beginnings first, those without overlap."""
+
+    def __init__(self) -> None:
+        self._ended, self._last, self._number = -1, -1, 0
+
+    def choose(self, first: int, last: int) -> int:
+        if last == self._last:
+            return 0  # another that ends here was better
+        self._last = last
+        if first <= self._ended:
+            return 0
+        self._ended = last
+        self._number += 1
+        return self._number
+
+
+def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> Iterator[Range]:
+    """One partition's events, in order, as ranges that begin at these rows, the first of which is 0."""
+    query = plan.query
+    name = query.order_by[0] if isinstance(query, AnalyzedQuery) else query.order_by[0].name
+    times = times_array(table, name, query.time_type)
+    for begin, end in zip(begins, [*begins[1:], table.num_rows], strict=True):
+        if begin == end:
+            continue
+        low, high = begin, end
+        if reach.back.time is not None:
+            low = int(np.searchsorted(times, times[begin] - reach.back.time))
+        if reach.ahead.time is not None:
+            high = int(np.searchsorted(times, times[end - 1] + reach.ahead.time))
+        low, high = max(low - reach.back.rows, 0), min(high + reach.ahead.rows, table.num_rows)
+        yield Range(table.slice(low, high - low), range(begin - low, end - low), begin)
