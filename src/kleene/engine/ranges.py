@@ -33,7 +33,7 @@ from kleene.engine.rows import find_rows, rows_of_matches
 from kleene.engine.run import ROWS_PER_BATCH, Runner, match_batches
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, Window, WindowUnit
-from kleene.ir.pattern import longest
+from kleene.ir.pattern import can_be_empty, has_exclusion, longest
 from kleene.plan.plan import Plan
 from kleene.schema import DATE, FLOAT, INTEGER, TimestampType, Type
 
@@ -105,6 +105,8 @@ def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
         return Uncut("ranges are cut in ascending order of a key without NULLs")
     if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
         return Uncut("which rows are unmatched is known only when all matches are")
+    if query.rows_per_match is not RowsPerMatch.ONE and _may_give_no_row(query):
+        return Uncut("a match that gives out no row must be known to those after it")
     used = [condition for _, condition in query.conditions]
     used += [item.expression for item in query.measures if not isinstance(item.expression, ir.MatchNumber)]
     if any(isinstance(node, ir.MatchNumber) for expression in used for node in ir.walk(expression)):
@@ -125,6 +127,11 @@ def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
     if window is None:
         return Uncut("no MAXLENGTH or WITHIN bounds how far a match can reach")
     return Reach(back, Extent(_time(window, query.time_type), generated.look_ahead + 1))
+
+
+def _may_give_no_row(query: AnalyzedRowPattern) -> bool:
+    pattern = query.definition.pattern
+    return has_exclusion(pattern) or (query.rows_per_match is RowsPerMatch.ALL_OMIT_EMPTY and can_be_empty(pattern))
 
 
 def _time(window: Window, time_type: Type) -> Time:

@@ -130,6 +130,17 @@ def longest(pattern: Pattern) -> int | None:
     return 0
 
 
+def has_exclusion(pattern: Pattern) -> bool:
+    match pattern:
+        case Exclusion():
+            return True
+        case Repeat(element=element):
+            return has_exclusion(element)
+        case Sequence(elements=parts) | Permutation(elements=parts) | Alternation(alternatives=parts):
+            return any(map(has_exclusion, parts))
+    return False
+
+
 def first_variables(pattern: Pattern) -> Iterator[Variable]:
     """The variables that a match of the pattern can begin with."""
     match pattern:

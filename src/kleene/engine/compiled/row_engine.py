@@ -115,7 +115,8 @@ def find_row_candidates(
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
     states = matches.states[np.repeat(matches.offsets[order], sizes) + within]
-    chosen = RowMatches(np.zeros_like(order), matches.starts[order], offsets, matches.numbers[order], states)
+    numbers = matches.numbers[order] if len(matches.numbers) else matches.numbers
+    chosen = RowMatches(np.zeros_like(order), matches.starts[order], offsets, numbers, states)
     return replace(found, matches=chosen)
 
 
