@@ -1,0 +1,633 @@
+"""The techniques of RIP 2013 §3 and §4, in threads: SEQ, RB, RB+, SB and SB+, all with the same loops inside.
+
+A partial match is a row of numbers and a row of the prices that later conditions read; matches are counted and summed
+up in a checksum. Units are threads; what they do with a batch is compiled and lets go of the interpreter's lock.
+Between the thread that hands out events and the units, and between units, are bounded queues of batches (§5.7).
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from rip_query import (
+    CONDITIONS,
+    CONDITIONS_END,
+    CONSTANT,
+    END_FACTOR,
+    FOLDED,
+    KEPT_AS,
+    MATCH_FACTOR,
+    OPTIONAL,
+    PATH_FACTOR,
+    PREVIOUS,
+    REPEATED,
+    START_FACTOR,
+    WORD,
+    Machine,
+    Numbers,
+    RipQuery,
+)
+
+BATCH = 5_000
+"""Events of a batch, the paper's n (§5.1.3)."""
+QUEUED = 8
+"""Batches that wait for a unit at most, before the one that sends them waits."""
+
+START, LAST, STATE, PATH, FIELDS = range(5)
+"""Columns of partial matches: first and last event, the variable of the last one, a hash of all variables so far."""
+MATCHES, CHECKSUM, EVALUATIONS = range(3)
+"""Places in a tally; evaluations are counted for each variable, from there on."""
+_FOLDED_BITS = (1 << (64 - FOLDED)) - 1
+
+# ---- compiled loops
+
+
+@njit(nogil=True, cache=True)
+def holds(machine: Machine, variable: int, price: float, before: float, kept: Numbers, row: int) -> bool:
+    """Whether the event fulfills the conditions of a variable, for the partial match that kept the prices of a row."""
+    for number in range(machine.variables[variable, CONDITIONS], machine.variables[variable, CONDITIONS_END]):
+        reference = machine.conditions[number, 1]
+        if reference == CONSTANT:
+            other = machine.constants[number]
+        elif reference == PREVIOUS:
+            other = before
+        else:
+            other = kept[row, reference]
+        operator = machine.conditions[number, 0]
+        if operator == 0:
+            is_met = price < other
+        elif operator == 1:
+            is_met = price <= other
+        elif operator == 2:
+            is_met = price > other
+        else:
+            is_met = price >= other
+        if not is_met:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def count_match(tally: Numbers, start: int, end: int, path: int) -> None:
+    mixed = path + start * START_FACTOR + end * END_FACTOR
+    mixed ^= (mixed >> FOLDED) & _FOLDED_BITS
+    tally[MATCHES] += 1
+    tally[CHECKSUM] += mixed * MATCH_FACTOR
+
+
+@njit(nogil=True, cache=True)
+def with_room(rows: Numbers, kept: Numbers, count: int, wanted: int) -> tuple[Numbers, Numbers]:
+    """The same partial matches in arrays that have room for so many."""
+    size = max(wanted, 2 * len(rows))
+    more_rows, more_kept = np.empty((size, FIELDS), np.int64), np.empty((size, kept.shape[1]), np.float64)
+    more_rows[:count] = rows[:count]
+    more_kept[:count] = kept[:count]
+    return more_rows, more_kept
+
+
+@njit(nogil=True, cache=True)
+def follow_runs(
+    machine: Machine,
+    prices: Numbers,
+    before: float,
+    first: int,
+    starts: int,
+    stride: int,
+    offset: int,
+    rows: Numbers,
+    kept: Numbers,
+    count: int,
+    tally: Numbers,
+) -> tuple[Numbers, Numbers, int]:
+    """Algorithm 1 for a batch: the runs that are open after it.
+
+    A run is started by every `stride`th of the first `starts` events of the batch, from the one at `offset` on.
+    `first` is the number of the first event, and `before` the price of the one before it.
+    """
+    states = len(machine.variables)
+    new_rows, new_kept = np.empty_like(rows), np.empty_like(kept)
+    next_start = offset
+    for position in range(len(prices)):
+        price, event, made = prices[position], first + position, 0
+        if len(new_rows) < count * states + 1:
+            new_rows, new_kept = with_room(new_rows, new_kept, 0, count * states + 1)
+        for run in range(count):
+            if event - rows[run, START] >= machine.max_length:
+                continue
+            state = rows[run, STATE]
+            target = state if machine.variables[state, REPEATED] else state + 1
+            while True:
+                tally[EVALUATIONS + target] += 1
+                if holds(machine, target, price, before, kept, run):
+                    path = rows[run, PATH] * PATH_FACTOR + target + 1
+                    if target == states - 1:
+                        count_match(tally, rows[run, START], event, path)
+                    else:
+                        new_rows[made, START] = rows[run, START]
+                        new_rows[made, LAST] = event
+                        new_rows[made, STATE] = target
+                        new_rows[made, PATH] = path
+                        for place in range(machine.kept):
+                            new_kept[made, place] = kept[run, place]
+                        if machine.variables[target, KEPT_AS] >= 0:
+                            new_kept[made, machine.variables[target, KEPT_AS]] = price
+                        made += 1
+                if target != state and not machine.variables[target, OPTIONAL]:
+                    break
+                target += 1
+        if position == next_start and position < starts:
+            next_start += stride
+            tally[EVALUATIONS] += 1
+            if holds(machine, 0, price, before, kept, 0):
+                new_rows[made, START] = event
+                new_rows[made, LAST] = event
+                new_rows[made, STATE] = 0
+                new_rows[made, PATH] = 1
+                if machine.variables[0, KEPT_AS] >= 0:
+                    new_kept[made, machine.variables[0, KEPT_AS]] = price
+                made += 1
+        rows, new_rows, kept, new_kept, count = new_rows, rows, new_kept, kept, made
+        before = price
+    return rows, kept, count
+
+
+@njit(nogil=True, cache=True)
+def begin_matches(machine: Machine, prices: Numbers, first: int, tally: Numbers) -> tuple[Numbers, Numbers]:
+    """What the unit of the first variable makes of a batch: a partial match for each event that fits (§4.1)."""
+    rows, kept, made = np.empty((64, FIELDS), np.int64), np.empty((64, machine.kept), np.float64), 0
+    for position in range(len(prices)):
+        tally[EVALUATIONS] += 1
+        if holds(machine, 0, prices[position], 0.0, kept, 0):
+            if made == len(rows):
+                rows, kept = with_room(rows, kept, made, made + 1)
+            rows[made, START] = first + position
+            rows[made, LAST] = first + position
+            rows[made, STATE] = 0
+            rows[made, PATH] = 1
+            if machine.variables[0, KEPT_AS] >= 0:
+                kept[made, machine.variables[0, KEPT_AS]] = prices[position]
+            made += 1
+    return rows[:made], kept[:made]
+
+
+@njit(nogil=True, cache=True)
+def extend_matches(
+    machine: Machine,
+    variable: int,
+    prices: Numbers,
+    before: float,
+    first: int,
+    rows: Numbers,
+    kept: Numbers,
+    own_rows: Numbers,
+    own_kept: Numbers,
+    tally: Numbers,
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """What the unit of a later variable makes of a batch: partial matches to send on, and those it keeps (§4.1).
+
+    `rows` come from the unit before; where the variable may be left out they are also sent on as they are. `own_rows`
+    are those that wait for the first event of this batch, and have been sent on already where they had to be.
+    """
+    is_last = variable == len(machine.variables) - 1
+    is_optional, is_repeated = machine.variables[variable, OPTIONAL], machine.variables[variable, REPEATED]
+    place_of_price = machine.variables[variable, KEPT_AS]
+    room = len(rows) + len(own_rows) + 64
+    out_rows, out_kept, sent = np.empty((room, FIELDS), np.int64), np.empty((room, machine.kept), np.float64), 0
+    wait_rows, wait_kept, waiting = np.empty((64, FIELDS), np.int64), np.empty((64, machine.kept), np.float64), 0
+    current = np.empty((1, machine.kept), np.float64)
+    for number in range(len(own_rows) + len(rows)):
+        is_own = number < len(own_rows)
+        index = number if is_own else number - len(own_rows)
+        source = own_rows if is_own else rows
+        source_kept = own_kept if is_own else kept
+        start, last, path = source[index, START], source[index, LAST], source[index, PATH]
+        state = source[index, STATE]
+        for place in range(machine.kept):
+            current[0, place] = source_kept[index, place]
+        if is_optional and not is_own:
+            if sent == len(out_rows):
+                out_rows, out_kept = with_room(out_rows, out_kept, sent, sent + 1)
+            out_rows[sent] = source[index]
+            out_kept[sent] = source_kept[index]
+            sent += 1
+        while last + 1 - start < machine.max_length:
+            position = last + 1 - first
+            if position >= len(prices):
+                if waiting == len(wait_rows):
+                    wait_rows, wait_kept = with_room(wait_rows, wait_kept, waiting, waiting + 1)
+                wait_rows[waiting, START] = start
+                wait_rows[waiting, LAST] = last
+                wait_rows[waiting, STATE] = state
+                wait_rows[waiting, PATH] = path
+                wait_kept[waiting] = current[0]
+                waiting += 1
+                break
+            price = prices[position]
+            tally[EVALUATIONS + variable] += 1
+            if not holds(machine, variable, price, prices[position - 1] if position else before, current, 0):
+                break
+            last += 1
+            state = variable
+            path = path * PATH_FACTOR + variable + 1
+            if place_of_price >= 0:
+                current[0, place_of_price] = price
+            if is_last:
+                count_match(tally, start, last, path)
+                break
+            if sent == len(out_rows):
+                out_rows, out_kept = with_room(out_rows, out_kept, sent, sent + 1)
+            out_rows[sent, START] = start
+            out_rows[sent, LAST] = last
+            out_rows[sent, STATE] = state
+            out_rows[sent, PATH] = path
+            for place in range(machine.kept):
+                out_kept[sent, place] = current[0, place]
+            sent += 1
+            if not is_repeated:
+                break
+    return out_rows[:sent], out_kept[:sent], wait_rows[:waiting], wait_kept[:waiting]
+
+
+# ---- batches, queues and threads
+
+
+class Batch(NamedTuple):
+    """Events in their order. Runs may start from the first `starts` of them; `first` is the number of the first."""
+
+    first: int
+    prices: Numbers
+    starts: int
+
+
+class Work(NamedTuple):
+    """What a unit did with a batch: evaluations of variables, and seconds of CPU time."""
+
+    first: int
+    evaluations: int
+    seconds: float
+
+
+class Channel:
+    """A bounded queue; made of two that are not, since those are written in C and Python's bounded one is not."""
+
+    def __init__(self, readers: int = 1) -> None:
+        self._items: SimpleQueue[Any] = SimpleQueue()
+        self._room: SimpleQueue[None] = SimpleQueue()
+        self._readers = readers
+        self._is_closed = False
+        for _ in range(QUEUED * readers):
+            self._room.put(None)
+
+    def put(self, item: Any) -> None:
+        self._room.get()
+        if self._is_closed:
+            self._room.put(None)
+        else:
+            self._items.put(item)
+
+    def get(self) -> Any:
+        item = self._items.get()
+        self._room.put(None)
+        return item
+
+    def end(self) -> None:
+        """Tells each reader that nothing more comes."""
+        for _ in range(self._readers):
+            self._items.put(None)
+
+    def close(self) -> None:
+        """For a reader that failed: from now on all that is sent is lost, and nobody waits."""
+        self._is_closed = True
+        self._room.put(None)
+        self.end()
+
+
+class Unit(ABC):
+    """A processing unit: a thread with a tally of its own."""
+
+    def __init__(self, query: RipQuery) -> None:
+        self.machine = query.machine
+        self.tally = new_tally(query)
+        self.work: list[Work] = []
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._live, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self) -> None:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _live(self) -> None:
+        try:
+            self._attend()
+        except BaseException as error:
+            self._error = error
+            self.give_up()
+
+    def _attend(self) -> None:
+        evaluations, seconds = 0, time.thread_time()
+        while (batch := self.take()) is not None:
+            now, done = time.thread_time(), int(self.tally[EVALUATIONS:].sum())
+            self.work.append(Work(batch.first, done - evaluations, now - seconds))
+            evaluations, seconds = done, now
+
+    @abstractmethod
+    def take(self) -> Batch | None:
+        """Waits for a batch and works on it; None after the last."""
+
+    @abstractmethod
+    def give_up(self) -> None: ...
+
+
+def new_tally(query: RipQuery) -> Numbers:
+    # Longer than needed, so that no two threads write into one line of a cache.
+    return np.zeros(EVALUATIONS + len(query.names) + 64, np.int64)
+
+
+class Runs:
+    """The open runs of a unit, and the loop that follows them."""
+
+    def __init__(self, machine: Machine, tally: Numbers) -> None:
+        self._machine, self._tally = machine, tally
+        self._rows, self._kept = np.empty((64, FIELDS), np.int64), np.empty((64, machine.kept), np.float64)
+        self._count, self._before = 0, 0.0
+
+    def read(self, batch: Batch, units: int = 1, unit: int = 0) -> None:
+        """Starts runs from events whose number is `unit` modulo `units`, and follows them and those still open."""
+        self._rows, self._kept, self._count = follow_runs(
+            self._machine,
+            batch.prices,
+            self._before,
+            batch.first,
+            batch.starts,
+            units,
+            (unit - batch.first) % units,
+            self._rows,
+            self._kept,
+            self._count,
+            self._tally,
+        )
+        self._before = batch.prices[-1]
+
+    def forget(self) -> None:
+        self._count = 0
+
+
+class RunUnit(Unit):
+    """Follows runs; with batches that are shared out (RB+), nothing is left of a batch when the next one comes."""
+
+    def __init__(self, query: RipQuery, inbox: Channel, units: int = 1, unit: int = 0, is_shared: bool = False) -> None:
+        super().__init__(query)
+        self._inbox, self._units, self._unit, self._is_shared = inbox, units, unit, is_shared
+        self._runs = Runs(self.machine, self.tally)
+
+    def take(self) -> Batch | None:
+        batch: Batch | None = self._inbox.get()
+        if batch is None:
+            return None
+        self._runs.read(batch, self._units, self._unit)
+        if self._is_shared:
+            self._runs.forget()
+        return batch
+
+    def give_up(self) -> None:
+        self._inbox.close()
+
+
+class FirstStateUnit(Unit):
+    def __init__(self, query: RipQuery, events: Channel, outbox: Channel) -> None:
+        super().__init__(query)
+        self._events, self._outbox = events, outbox
+
+    def take(self) -> Batch | None:
+        batch: Batch | None = self._events.get()
+        if batch is None:
+            self._outbox.end()
+        else:
+            self._outbox.put(begin_matches(self.machine, batch.prices, batch.first, self.tally))
+        return batch
+
+    def give_up(self) -> None:
+        self._events.close()
+        self._outbox.end()
+
+
+class StateUnit(Unit):
+    """The unit of a later variable: joins partial matches with the events that follow them.
+
+    For each batch of events one message of partial matches comes from the unit before, or in turn from each of them.
+    """
+
+    def __init__(
+        self, query: RipQuery, variable: int, events: Channel, inboxes: Sequence[Channel], outbox: Channel | None
+    ) -> None:
+        super().__init__(query)
+        self._variable, self._events, self._inboxes, self._outbox = variable, events, inboxes, outbox
+        self._own = np.empty((0, FIELDS), np.int64), np.empty((0, self.machine.kept), np.float64)
+        self._before, self._turn = 0.0, 0
+        self.received = 0
+
+    def take(self) -> Batch | None:
+        batch: Batch | None = self._events.get()
+        arrived = None if batch is None else self._inboxes[self._turn].get()
+        if batch is None or arrived is None:  # without arrivals, the unit before has failed
+            self.give_up()
+            return None
+        self._turn = (self._turn + 1) % len(self._inboxes)
+        self.received += len(arrived[0])
+        rows, kept, *own = extend_matches(
+            self.machine, self._variable, batch.prices, self._before, batch.first, *arrived, *self._own, self.tally
+        )
+        self._own, self._before = (own[0], own[1]), batch.prices[-1]
+        if self._outbox is not None:
+            self._outbox.put((rows, kept))
+        return batch
+
+    def give_up(self) -> None:
+        for channel in (self._events, *self._inboxes):
+            channel.close()
+        if self._outbox is not None:
+            self._outbox.end()
+
+
+# ---- techniques
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a technique found, and what it cost."""
+
+    seconds: float
+    matches: int
+    checksum: int
+    evaluations: tuple[int, ...]
+    """For each variable, by all units."""
+    unit_evaluations: tuple[int, ...]
+    """For each unit."""
+    unit_seconds: tuple[float, ...]
+    """CPU time of each unit; and, last, of the thread that hands out events, where there is one."""
+    copied: int
+    """Events that were copied into queues."""
+    forwarded: int = 0
+    """Partial matches that went from unit to unit."""
+
+    @property
+    def answer(self) -> tuple[int, int]:
+        return self.matches, self.checksum
+
+
+@dataclass(slots=True)
+class Receiver:
+    """Hands out events; what it copies is what a unit gets for itself."""
+
+    prices: Numbers
+    copied: int = 0
+
+    def batches(self, size: int, shared: int = 0) -> Iterator[Batch]:
+        """Batches of a size, of which the last `shared` events are the first of the next batch (§4.2)."""
+        if not 0 <= 2 * shared <= size:
+            raise ValueError(f"a batch of {size} events cannot share {shared} with the next one")
+        for first in range(0, len(self.prices), size - shared):
+            prices = self.prices[first : first + size]
+            yield Batch(first, prices, size - shared)
+
+    def copy(self, batch: Batch) -> Batch:
+        self.copied += len(batch.prices)
+        return batch._replace(prices=batch.prices.copy())
+
+
+def sequential(query: RipQuery, prices: Numbers, batch: int = BATCH) -> Outcome:
+    """SEQ: one thread, no queues."""
+    tally = new_tally(query)
+    runs = Runs(query.machine, tally)
+    begin, cpu = time.perf_counter(), time.thread_time()
+    for piece in Receiver(prices).batches(batch):
+        runs.read(piece)
+    seconds, cpu = time.perf_counter() - begin, time.thread_time() - cpu
+    return _outcome(query, seconds, [tally], [int(tally[EVALUATIONS:].sum())], [cpu], 0)
+
+
+def round_robin(query: RipQuery, prices: Numbers, units: int, batch: int = BATCH) -> Outcome:
+    """RB: every unit reads every event; runs are started by the units in turn."""
+    channels = [Channel() for _ in range(units)]
+    workers = [RunUnit(query, channel, units, unit) for unit, channel in enumerate(channels)]
+
+    def hand_out(receiver: Receiver) -> None:
+        for piece in receiver.batches(batch):
+            for channel in channels:
+                channel.put(receiver.copy(piece))
+
+    return _run(query, prices, workers, channels, hand_out)
+
+
+def in_batches(query: RipQuery, prices: Numbers, units: int, batch: int = BATCH, shared: int | None = None) -> Outcome:
+    """RB+: a batch goes to the unit that is idle, which follows the runs that start in it to their ends."""
+    channel = Channel(readers=units)
+    workers = [RunUnit(query, channel, is_shared=True) for _ in range(units)]
+    overlap = query.longest - 1 if shared is None else shared
+
+    def hand_out(receiver: Receiver) -> None:
+        for piece in receiver.batches(batch, overlap):
+            channel.put(receiver.copy(piece))
+
+    return _run(query, prices, workers, [channel], hand_out, is_shared_out=True)
+
+
+def by_state(query: RipQuery, prices: Numbers, batch: int = BATCH, first_units: int = 1) -> Outcome:
+    """SB: a unit for each variable. SB+ is the same with two units for the first variable, which take turns."""
+    states = len(query.names)
+    first_events, events = [Channel() for _ in range(first_units)], [Channel() for _ in range(states - 1)]
+    begun, boxes = [Channel() for _ in range(first_units)], [Channel() for _ in range(states - 2)]
+    workers: list[Unit] = [FirstStateUnit(query, own, box) for own, box in zip(first_events, begun, strict=True)]
+    for variable in range(1, states):
+        inboxes = begun if variable == 1 else [boxes[variable - 2]]
+        outbox = boxes[variable - 1] if variable < states - 1 else None
+        workers.append(StateUnit(query, variable, events[variable - 1], inboxes, outbox))
+
+    def hand_out(receiver: Receiver) -> None:
+        for number, piece in enumerate(receiver.batches(batch)):
+            for channel in (first_events[number % first_units], *events):
+                channel.put(receiver.copy(piece))
+
+    return _run(query, prices, workers, [*first_events, *events], hand_out)
+
+
+def _run(
+    query: RipQuery,
+    prices: Numbers,
+    workers: Sequence[Unit],
+    channels: Iterable[Channel],
+    hand_out: Callable[[Receiver], None],
+    is_shared_out: bool = False,
+) -> Outcome:
+    receiver = Receiver(prices)
+    for worker in workers:
+        worker.start()
+    begin, cpu = time.perf_counter(), time.thread_time()
+    hand_out(receiver)
+    for channel in channels:
+        channel.end()
+    cpu = time.thread_time() - cpu
+    for worker in workers:
+        worker.join()
+    seconds = time.perf_counter() - begin
+    if is_shared_out:
+        work = sorted(item for worker in workers for item in worker.work)
+        evaluations = shared_out([item.evaluations for item in work], len(workers))
+        times = shared_out([item.seconds for item in work], len(workers))
+    else:
+        evaluations = [sum(item.evaluations for item in worker.work) for worker in workers]
+        times = [sum(item.seconds for item in worker.work) for worker in workers]
+    forwarded = sum(worker.received for worker in workers if isinstance(worker, StateUnit))
+    tallies = [worker.tally for worker in workers]
+    return _outcome(query, seconds, tallies, evaluations, [*times, cpu], receiver.copied, forwarded)
+
+
+def shared_out(costs: Iterable[float], units: int) -> list[float]:
+    """What each unit has done after all batches, if there is a core for each and a batch goes to the one idle first.
+
+    That is what RB+ would do on enough cores. On fewer, which unit gets a batch is the operating system's choice.
+
+    >>> shared_out([5, 1, 1, 1, 4], 2)
+    [7, 5]
+    """
+    loads = [0.0] * units
+    for cost in costs:
+        heapq.heapreplace(loads, loads[0] + cost)
+    return sorted(loads, reverse=True)
+
+
+def _outcome(
+    query: RipQuery,
+    seconds: float,
+    tallies: Sequence[Numbers],
+    unit_evaluations: Sequence[float],
+    unit_seconds: Sequence[float],
+    copied: int,
+    forwarded: int = 0,
+) -> Outcome:
+    total = sum(tallies[1:], tallies[0])
+    by_variable = total[EVALUATIONS : EVALUATIONS + len(query.names)]
+    return Outcome(
+        seconds,
+        int(total[MATCHES]),
+        int(total[CHECKSUM]) & WORD,
+        tuple(map(int, by_variable)),
+        tuple(map(int, unit_evaluations)),
+        tuple(unit_seconds),
+        copied,
+        forwarded,
+    )
