@@ -45,8 +45,8 @@ QUEUED = 8
 
 START, LAST, STATE, PATH, FIELDS = range(5)
 """Columns of partial matches: first and last event, the variable of the last one, a hash of all variables so far."""
-MATCHES, CHECKSUM, EVALUATIONS = range(3)
-"""Places in a tally; evaluations are counted for each variable, from there on."""
+MATCHES, CHECKSUM, ALL_EVALUATIONS, EVALUATIONS = range(4)
+"""Places in a tally; evaluations are counted for each variable, from the last place on."""
 _FOLDED_BITS = (1 << (64 - FOLDED)) - 1
 
 # ---- compiled loops
@@ -86,6 +86,19 @@ def count_match(tally: Numbers, start: int, end: int, path: int) -> None:
 
 
 @njit(nogil=True, cache=True)
+def put_partial_match(
+    rows: Numbers, kept: Numbers, index: int, start: int, last: int, state: int, path: int, values: Numbers, value: int
+) -> None:
+    """Writes a partial match with the prices that stand in a row of `values`."""
+    rows[index, START] = start
+    rows[index, LAST] = last
+    rows[index, STATE] = state
+    rows[index, PATH] = path
+    for place in range(kept.shape[1]):
+        kept[index, place] = values[value, place]
+
+
+@njit(nogil=True, cache=True)
 def with_room(rows: Numbers, kept: Numbers, count: int, wanted: int) -> tuple[Numbers, Numbers]:
     """The same partial matches in arrays that have room for so many."""
     size = max(wanted, 2 * len(rows))
@@ -93,6 +106,65 @@ def with_room(rows: Numbers, kept: Numbers, count: int, wanted: int) -> tuple[Nu
     more_rows[:count] = rows[:count]
     more_kept[:count] = kept[:count]
     return more_rows, more_kept
+
+
+# In the loops below no array is exchanged for another: numba would count references to them at every step. Two
+# generations of runs are the two halves of one array, and a loop that lacks room returns, to be continued with more.
+
+
+@njit(nogil=True, cache=True)
+def follow_some_runs(
+    machine: Machine,
+    prices: Numbers,
+    before: float,
+    first: int,
+    starts: int,
+    stride: int,
+    next_start: int,
+    position: int,
+    rows: Numbers,
+    kept: Numbers,
+    begin: int,
+    count: int,
+    tally: Numbers,
+) -> tuple[int, int, int, int]:
+    """`follow_runs` from a position on, as far as there is room: where it got, and the runs and start after that."""
+    states, half = len(machine.variables), len(rows) // 2
+    while position < len(prices) and count * states < half:
+        price, event = prices[position], first + position
+        new_begin = half - begin
+        made = new_begin
+        for run in range(begin, begin + count):
+            if event - rows[run, START] >= machine.max_length:
+                continue
+            state = rows[run, STATE]
+            target = state if machine.variables[state, REPEATED] else state + 1
+            while True:
+                tally[EVALUATIONS + target] += 1
+                if holds(machine, target, price, before, kept, run):
+                    path = rows[run, PATH] * PATH_FACTOR + target + 1
+                    if target == states - 1:
+                        count_match(tally, rows[run, START], event, path)
+                    else:
+                        put_partial_match(rows, kept, made, rows[run, START], event, target, path, kept, run)
+                        if machine.variables[target, KEPT_AS] >= 0:
+                            kept[made, machine.variables[target, KEPT_AS]] = price
+                        made += 1
+                if target != state and not machine.variables[target, OPTIONAL]:
+                    break
+                target += 1
+        if position == next_start and position < starts:
+            next_start += stride
+            tally[EVALUATIONS] += 1
+            if holds(machine, 0, price, before, kept, 0):
+                put_partial_match(rows, kept, made, event, event, 0, 1, kept, made)
+                if machine.variables[0, KEPT_AS] >= 0:
+                    kept[made, machine.variables[0, KEPT_AS]] = price
+                made += 1
+        begin, count = new_begin, made - new_begin
+        before = price
+        position += 1
+    return position, begin, count, next_start
 
 
 @njit(nogil=True, cache=True)
@@ -109,75 +181,93 @@ def follow_runs(
     count: int,
     tally: Numbers,
 ) -> tuple[Numbers, Numbers, int]:
-    """Algorithm 1 for a batch: the runs that are open after it.
+    """Algorithm 1 for a batch: the runs that are open after it, at the front of the arrays.
 
     A run is started by every `stride`th of the first `starts` events of the batch, from the one at `offset` on.
     `first` is the number of the first event, and `before` the price of the one before it.
     """
-    states = len(machine.variables)
-    new_rows, new_kept = np.empty_like(rows), np.empty_like(kept)
-    next_start = offset
-    for position in range(len(prices)):
-        price, event, made = prices[position], first + position, 0
-        if len(new_rows) < count * states + 1:
-            new_rows, new_kept = with_room(new_rows, new_kept, 0, count * states + 1)
-        for run in range(count):
-            if event - rows[run, START] >= machine.max_length:
-                continue
-            state = rows[run, STATE]
-            target = state if machine.variables[state, REPEATED] else state + 1
-            while True:
-                tally[EVALUATIONS + target] += 1
-                if holds(machine, target, price, before, kept, run):
-                    path = rows[run, PATH] * PATH_FACTOR + target + 1
-                    if target == states - 1:
-                        count_match(tally, rows[run, START], event, path)
-                    else:
-                        new_rows[made, START] = rows[run, START]
-                        new_rows[made, LAST] = event
-                        new_rows[made, STATE] = target
-                        new_rows[made, PATH] = path
-                        for place in range(machine.kept):
-                            new_kept[made, place] = kept[run, place]
-                        if machine.variables[target, KEPT_AS] >= 0:
-                            new_kept[made, machine.variables[target, KEPT_AS]] = price
-                        made += 1
-                if target != state and not machine.variables[target, OPTIONAL]:
-                    break
-                target += 1
-        if position == next_start and position < starts:
-            next_start += stride
-            tally[EVALUATIONS] += 1
-            if holds(machine, 0, price, before, kept, 0):
-                new_rows[made, START] = event
-                new_rows[made, LAST] = event
-                new_rows[made, STATE] = 0
-                new_rows[made, PATH] = 1
-                if machine.variables[0, KEPT_AS] >= 0:
-                    new_kept[made, machine.variables[0, KEPT_AS]] = price
-                made += 1
-        rows, new_rows, kept, new_kept, count = new_rows, rows, new_kept, kept, made
-        before = price
+    position, begin, next_start = 0, 0, offset
+    while True:
+        position, begin, count, next_start = follow_some_runs(
+            machine, prices, before, first, starts, stride, next_start, position, rows, kept, begin, count, tally
+        )
+        if begin:
+            rows[:count] = rows[begin : begin + count]
+            kept[:count] = kept[begin : begin + count]
+            begin = 0
+        if position == len(prices):
+            break
+        rows, kept = with_room(rows, kept, count, 2 * (count * len(machine.variables) + 1))
+        before = prices[position - 1] if position else before
+    tally[ALL_EVALUATIONS] = tally[EVALUATIONS:].sum()
     return rows, kept, count
 
 
 @njit(nogil=True, cache=True)
 def begin_matches(machine: Machine, prices: Numbers, first: int, tally: Numbers) -> tuple[Numbers, Numbers]:
     """What the unit of the first variable makes of a batch: a partial match for each event that fits (§4.1)."""
-    rows, kept, made = np.empty((64, FIELDS), np.int64), np.empty((64, machine.kept), np.float64), 0
+    rows, kept = np.empty((len(prices), FIELDS), np.int64), np.empty((len(prices), machine.kept), np.float64)
+    made = 0
     for position in range(len(prices)):
         tally[EVALUATIONS] += 1
         if holds(machine, 0, prices[position], 0.0, kept, 0):
-            if made == len(rows):
-                rows, kept = with_room(rows, kept, made, made + 1)
-            rows[made, START] = first + position
-            rows[made, LAST] = first + position
-            rows[made, STATE] = 0
-            rows[made, PATH] = 1
+            put_partial_match(rows, kept, made, first + position, first + position, 0, 1, kept, made)
             if machine.variables[0, KEPT_AS] >= 0:
                 kept[made, machine.variables[0, KEPT_AS]] = prices[position]
             made += 1
+    tally[ALL_EVALUATIONS] = tally[EVALUATIONS:].sum()
     return rows[:made], kept[:made]
+
+
+@njit(nogil=True, cache=True)
+def extend_some_matches(
+    machine: Machine,
+    variable: int,
+    prices: Numbers,
+    before: float,
+    first: int,
+    rows: Numbers,
+    kept: Numbers,
+    index: int,
+    is_sent_on: bool,
+    out_rows: Numbers,
+    out_kept: Numbers,
+    sent: int,
+    wait_rows: Numbers,
+    wait_kept: Numbers,
+    waiting: int,
+    tally: Numbers,
+) -> tuple[int, int, int]:
+    """Extends partial matches from an index on, as far as there is room: where it got, and how many it put where."""
+    is_last, is_repeated = variable == len(machine.variables) - 1, machine.variables[variable, REPEATED]
+    place_of_price = machine.variables[variable, KEPT_AS]
+    while index < len(rows) and sent + machine.max_length < len(out_rows) and waiting < len(wait_rows):
+        start, last, state, path = rows[index, START], rows[index, LAST], rows[index, STATE], rows[index, PATH]
+        if is_sent_on:
+            put_partial_match(out_rows, out_kept, sent, start, last, state, path, kept, index)
+            sent += 1
+        while last + 1 - start < machine.max_length:
+            position = last + 1 - first
+            if position >= len(prices):
+                put_partial_match(wait_rows, wait_kept, waiting, start, last, state, path, kept, index)
+                waiting += 1
+                break
+            price = prices[position]
+            tally[EVALUATIONS + variable] += 1
+            if not holds(machine, variable, price, prices[position - 1] if position else before, kept, index):
+                break
+            last, state, path = last + 1, variable, path * PATH_FACTOR + variable + 1
+            if is_last:
+                count_match(tally, start, last, path)
+                break
+            put_partial_match(out_rows, out_kept, sent, start, last, state, path, kept, index)
+            if place_of_price >= 0:
+                out_kept[sent, place_of_price] = price
+            sent += 1
+            if not is_repeated:  # prices of repeated variables are not kept: what is kept stays the same
+                break
+        index += 1
+    return index, sent, waiting
 
 
 @njit(nogil=True, cache=True)
@@ -198,63 +288,39 @@ def extend_matches(
     `rows` come from the unit before; where the variable may be left out they are also sent on as they are. `own_rows`
     are those that wait for the first event of this batch, and have been sent on already where they had to be.
     """
-    is_last = variable == len(machine.variables) - 1
-    is_optional, is_repeated = machine.variables[variable, OPTIONAL], machine.variables[variable, REPEATED]
-    place_of_price = machine.variables[variable, KEPT_AS]
-    room = len(rows) + len(own_rows) + 64
+    is_optional = machine.variables[variable, OPTIONAL] != 0
+    room = len(rows) + len(own_rows) + 2 * machine.max_length
     out_rows, out_kept, sent = np.empty((room, FIELDS), np.int64), np.empty((room, machine.kept), np.float64), 0
     wait_rows, wait_kept, waiting = np.empty((64, FIELDS), np.int64), np.empty((64, machine.kept), np.float64), 0
-    current = np.empty((1, machine.kept), np.float64)
-    for number in range(len(own_rows) + len(rows)):
-        is_own = number < len(own_rows)
-        index = number if is_own else number - len(own_rows)
-        source = own_rows if is_own else rows
-        source_kept = own_kept if is_own else kept
-        start, last, path = source[index, START], source[index, LAST], source[index, PATH]
-        state = source[index, STATE]
-        for place in range(machine.kept):
-            current[0, place] = source_kept[index, place]
-        if is_optional and not is_own:
-            if sent == len(out_rows):
-                out_rows, out_kept = with_room(out_rows, out_kept, sent, sent + 1)
-            out_rows[sent] = source[index]
-            out_kept[sent] = source_kept[index]
-            sent += 1
-        while last + 1 - start < machine.max_length:
-            position = last + 1 - first
-            if position >= len(prices):
-                if waiting == len(wait_rows):
-                    wait_rows, wait_kept = with_room(wait_rows, wait_kept, waiting, waiting + 1)
-                wait_rows[waiting, START] = start
-                wait_rows[waiting, LAST] = last
-                wait_rows[waiting, STATE] = state
-                wait_rows[waiting, PATH] = path
-                wait_kept[waiting] = current[0]
-                waiting += 1
+    for is_own in (True, False):
+        some_rows, some_kept = (own_rows, own_kept) if is_own else (rows, kept)
+        index = 0
+        while True:
+            index, sent, waiting = extend_some_matches(
+                machine,
+                variable,
+                prices,
+                before,
+                first,
+                some_rows,
+                some_kept,
+                index,
+                is_optional and not is_own,
+                out_rows,
+                out_kept,
+                sent,
+                wait_rows,
+                wait_kept,
+                waiting,
+                tally,
+            )
+            if index == len(some_rows):
                 break
-            price = prices[position]
-            tally[EVALUATIONS + variable] += 1
-            if not holds(machine, variable, price, prices[position - 1] if position else before, current, 0):
-                break
-            last += 1
-            state = variable
-            path = path * PATH_FACTOR + variable + 1
-            if place_of_price >= 0:
-                current[0, place_of_price] = price
-            if is_last:
-                count_match(tally, start, last, path)
-                break
-            if sent == len(out_rows):
-                out_rows, out_kept = with_room(out_rows, out_kept, sent, sent + 1)
-            out_rows[sent, START] = start
-            out_rows[sent, LAST] = last
-            out_rows[sent, STATE] = state
-            out_rows[sent, PATH] = path
-            for place in range(machine.kept):
-                out_kept[sent, place] = current[0, place]
-            sent += 1
-            if not is_repeated:
-                break
+            if waiting == len(wait_rows):
+                wait_rows, wait_kept = with_room(wait_rows, wait_kept, waiting, 0)
+            else:
+                out_rows, out_kept = with_room(out_rows, out_kept, sent, 0)
+    tally[ALL_EVALUATIONS] = tally[EVALUATIONS:].sum()
     return out_rows[:sent], out_kept[:sent], wait_rows[:waiting], wait_kept[:waiting]
 
 
@@ -340,7 +406,7 @@ class Unit(ABC):
     def _attend(self) -> None:
         evaluations, seconds = 0, time.thread_time()
         while (batch := self.take()) is not None:
-            now, done = time.thread_time(), int(self.tally[EVALUATIONS:].sum())
+            now, done = time.thread_time(), int(self.tally[ALL_EVALUATIONS])
             self.work.append(Work(batch.first, done - evaluations, now - seconds))
             evaluations, seconds = done, now
 
@@ -353,8 +419,8 @@ class Unit(ABC):
 
 
 def new_tally(query: RipQuery) -> Numbers:
-    # Longer than needed, so that no two threads write into one line of a cache.
-    return np.zeros(EVALUATIONS + len(query.names) + 64, np.int64)
+    # Not shorter, so that no two threads write into one line of a cache.
+    return np.zeros(max(64, EVALUATIONS + len(query.names)), np.int64)
 
 
 class Runs:
@@ -362,7 +428,7 @@ class Runs:
 
     def __init__(self, machine: Machine, tally: Numbers) -> None:
         self._machine, self._tally = machine, tally
-        self._rows, self._kept = np.empty((64, FIELDS), np.int64), np.empty((64, machine.kept), np.float64)
+        self._rows, self._kept = np.zeros((128, FIELDS), np.int64), np.zeros((128, machine.kept), np.float64)
         self._count, self._before = 0, 0.0
 
     def read(self, batch: Batch, units: int = 1, unit: int = 0) -> None:
@@ -517,7 +583,7 @@ def sequential(query: RipQuery, prices: Numbers, batch: int = BATCH) -> Outcome:
     for piece in Receiver(prices).batches(batch):
         runs.read(piece)
     seconds, cpu = time.perf_counter() - begin, time.thread_time() - cpu
-    return _outcome(query, seconds, [tally], [int(tally[EVALUATIONS:].sum())], [cpu], 0)
+    return _outcome(query, seconds, [tally], [int(tally[ALL_EVALUATIONS])], [cpu], 0)
 
 
 def round_robin(query: RipQuery, prices: Numbers, units: int, batch: int = BATCH) -> Outcome:
