@@ -32,8 +32,8 @@ import pyarrow as pa
 
 import kleene
 from kernels import Note, Report, attempted
-from rip_query import Numbers, RipQuery, checksum_of, rip_query
-from rip_units import BATCH, Outcome, by_state, in_batches, round_robin, sequential
+from rip_query import RipQuery, checksum_of, rip_query
+from rip_units import BATCH, Numbers, Outcome, by_state, in_batches, round_robin, sequential
 from streams import uniform_prices
 from workloads import RIP, rip_clause
 
@@ -270,9 +270,7 @@ def figure_8(claims: Claims, sizes: Sizes) -> None:
     speedups = {name: point.speedup(first) for name, point in points.items()}
     by_cpu = {name: point.cpu_speedup(first) for name, point in points.items()}
     ceiling = speedups[CEILING]
-    claims.print(
-        f"  {CORES} cores gave {CORES} independent SEQs {ceiling:.2f} × the throughput of one; a technique can have no more."
-    )
+    claims.print(f"  {CORES} independent SEQs had {ceiling:.2f} × the throughput of one: so much the cores can give.")
     if CORES >= 2:
         what = "8. RB+ on 2 units at least 1.6 × SEQ"
         claims.judge_time(what, speedups["RB+ 2"] >= 1.6, f"{speedups['RB+ 2']:.2f}", ceiling)
@@ -405,12 +403,12 @@ def figure_12(claims: Claims, sizes: Sizes) -> None:
         "small ones cost synchronization; 5,000 to 10,000 is best, whatever the query",
     )
     for technique in ("RB+ 2", "RB 2", "SB") if points else ():
-        rates = {size: len(ticks) / points[f"{technique}, batches of {size:,}"].seconds for size in DISTRIBUTED}
-        best = max(rates.values())
-        middle = max(rates[5_000], rates[10_000])
-        figures = ", ".join(f"{size:,} {rate / 1e6:.1f}" for size, rate in rates.items())
-        is_met = middle >= 0.85 * best and rates[50] < 0.7 * middle
-        claims.judge(f"12. {technique}: 5,000 or 10,000 within 15 % of the best, 50 at most 0.7 of it", is_met, figures)
+        own = {size: points[f"{technique}, batches of {size:,}"].cpu_speedup(points["SEQ"]) for size in DISTRIBUTED}
+        middle, figures = max(own[5_000], own[10_000]), ", ".join(f"{size:,} {gain:.2f}" for size, gain in own.items())
+        what = f"12. {technique}, by CPU time: batches of 50 gain at most half of what 5,000 or 10,000 do"
+        claims.judge(what, own[50] <= middle / 2, figures)
+        what = f"12. {technique}, by CPU time: batches of 50,000 gain no more than those (at most 1.1 ×)"
+        claims.judge(what, own[50_000] <= 1.1 * middle, figures)
 
 
 def figure_13(claims: Claims, sizes: Sizes) -> None:
@@ -506,7 +504,11 @@ def kleene_itself(claims: Claims, sizes: Sizes) -> None:
             runs[f"Kleene, {ranges} ranges"] = lambda query=query, ranges=ranges: (
                 kleene_in_ranges(query, table, ranges).num_rows
             )
-        lines += [[f"{name} {label}", *figures] for label, figures in taking_turns(runs, sizes.events).items()]
+        turns = taking_turns(runs, sizes.events)
+        lines += [[f"{name} {label}", *figures] for label, figures in turns.items()]
+        counts = {label: figures[0] for label, figures in turns.items() if len(figures) > 1}
+        if len(set(counts.values())) > 1:
+            claims.verdicts.append(("NOT HELD", f"{name}: Kleene finds as much as SEQ", str(counts)))
     claims.table("Kleene's own engine, rows of output included", ["", "matches", "M events/s"], lines)
 
 
@@ -550,8 +552,8 @@ def describe(claims: Claims, sizes: Sizes) -> None:
         f"Best of {RUNS} to {MOST_RUNS} turns."
     )
     claims.print(
-        f"× SEQ is measured, and ends at {CORES}, the number of cores. evaluations × and CPU × are for a core for each\n"
-        "unit: what SEQ takes, over what the busiest unit or the receiver that hands out events takes."
+        f"× SEQ is measured, and ends at {CORES}, the number of cores. evaluations × and CPU × are for a core for each"
+        "\nunit: what SEQ takes, over what the busiest unit or the receiver that hands out events takes."
     )
     claims.data["versions"] = packages | {"python": platform.python_version(), "cores": CORES}
     claims.data["sizes"] = asdict(sizes)

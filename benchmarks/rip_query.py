@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +20,19 @@ from kleene.engine.inputs import attributes_of
 from kleene.ir import expr as ir
 from kleene.ir.pattern import Pattern, Repeat, Sequence, Variable
 from kleene.schema import Schema
-
-Numbers = np.ndarray[Any, Any]
-
-OPERATORS = ("<", "<=", ">", ">=")
-CONSTANT, PREVIOUS = -2, -1
-"""What a condition compares with, where it is not a kept price."""
-OPTIONAL, REPEATED, CONDITIONS, CONDITIONS_END, KEPT_AS = range(5)
-"""Columns of `Machine.variables`."""
-PATH_FACTOR, START_FACTOR, END_FACTOR, MATCH_FACTOR = 1_000_003, 0x9E3779B1, 0x85EBCA77, 0x27D4EB2F165667C5
-FOLDED, WORD = 29, 2**64 - 1
+from rip_units import (
+    CONSTANT,
+    END_FACTOR,
+    FOLDED,
+    MATCH_FACTOR,
+    OPERATORS,
+    PATH_FACTOR,
+    PREVIOUS,
+    REPEATED,
+    START_FACTOR,
+    WORD,
+    Numbers,
+)
 
 
 class Machine(NamedTuple):

@@ -14,29 +14,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from rip_query import (
-    CONDITIONS,
-    CONDITIONS_END,
-    CONSTANT,
-    END_FACTOR,
-    FOLDED,
-    KEPT_AS,
-    MATCH_FACTOR,
-    OPTIONAL,
-    PATH_FACTOR,
-    PREVIOUS,
-    REPEATED,
-    START_FACTOR,
-    WORD,
-    Machine,
-    Numbers,
-    RipQuery,
-)
+if TYPE_CHECKING:
+    from rip_query import Machine, RipQuery
+
+Numbers = np.ndarray[Any, Any]
 
 BATCH = 5_000
 """Events of a batch, the paper's n (§5.1.3)."""
@@ -47,6 +33,14 @@ START, LAST, STATE, PATH, FIELDS = range(5)
 """Columns of partial matches: first and last event, the variable of the last one, a hash of all variables so far."""
 MATCHES, CHECKSUM, ALL_EVALUATIONS, EVALUATIONS = range(4)
 """Places in a tally; evaluations are counted for each variable, from the last place on."""
+# The compiled code of these loops is kept until this file changes; therefore all numbers that they know are here.
+OPERATORS = ("<", "<=", ">", ">=")
+CONSTANT, PREVIOUS = -2, -1
+"""What a condition compares with, where it is not a kept price."""
+OPTIONAL, REPEATED, CONDITIONS, CONDITIONS_END, KEPT_AS = range(5)
+"""Columns of `Machine.variables`."""
+PATH_FACTOR, START_FACTOR, END_FACTOR, MATCH_FACTOR = 1_000_003, 0x9E3779B1, 0x85EBCA77, 0x27D4EB2F165667C5
+FOLDED, WORD = 29, 2**64 - 1
 _FOLDED_BITS = (1 << (64 - FOLDED)) - 1
 
 # ---- compiled loops
@@ -86,6 +80,13 @@ def count_match(tally: Numbers, start: int, end: int, path: int) -> None:
 
 
 @njit(nogil=True, cache=True)
+def add_evaluations(tally: Numbers) -> None:
+    tally[ALL_EVALUATIONS] = 0
+    for place in range(EVALUATIONS, len(tally)):
+        tally[ALL_EVALUATIONS] += tally[place]
+
+
+@njit(nogil=True, cache=True)
 def put_partial_match(
     rows: Numbers, kept: Numbers, index: int, start: int, last: int, state: int, path: int, values: Numbers, value: int
 ) -> None:
@@ -99,12 +100,20 @@ def put_partial_match(
 
 
 @njit(nogil=True, cache=True)
+def copy_partial_matches(rows: Numbers, kept: Numbers, begin: int, count: int, to: Numbers, to_kept: Numbers) -> None:
+    for index in range(count):
+        for column in range(FIELDS):
+            to[index, column] = rows[begin + index, column]
+        for place in range(kept.shape[1]):
+            to_kept[index, place] = kept[begin + index, place]
+
+
+@njit(nogil=True, cache=True)
 def with_room(rows: Numbers, kept: Numbers, count: int, wanted: int) -> tuple[Numbers, Numbers]:
     """The same partial matches in arrays that have room for so many."""
     size = max(wanted, 2 * len(rows))
     more_rows, more_kept = np.empty((size, FIELDS), np.int64), np.empty((size, kept.shape[1]), np.float64)
-    more_rows[:count] = rows[:count]
-    more_kept[:count] = kept[:count]
+    copy_partial_matches(rows, kept, 0, count, more_rows, more_kept)
     return more_rows, more_kept
 
 
@@ -192,14 +201,13 @@ def follow_runs(
             machine, prices, before, first, starts, stride, next_start, position, rows, kept, begin, count, tally
         )
         if begin:
-            rows[:count] = rows[begin : begin + count]
-            kept[:count] = kept[begin : begin + count]
+            copy_partial_matches(rows, kept, begin, count, rows, kept)
             begin = 0
         if position == len(prices):
             break
         rows, kept = with_room(rows, kept, count, 2 * (count * len(machine.variables) + 1))
         before = prices[position - 1] if position else before
-    tally[ALL_EVALUATIONS] = tally[EVALUATIONS:].sum()
+    add_evaluations(tally)
     return rows, kept, count
 
 
@@ -215,7 +223,7 @@ def begin_matches(machine: Machine, prices: Numbers, first: int, tally: Numbers)
             if machine.variables[0, KEPT_AS] >= 0:
                 kept[made, machine.variables[0, KEPT_AS]] = prices[position]
             made += 1
-    tally[ALL_EVALUATIONS] = tally[EVALUATIONS:].sum()
+    add_evaluations(tally)
     return rows[:made], kept[:made]
 
 
@@ -320,7 +328,7 @@ def extend_matches(
                 wait_rows, wait_kept = with_room(wait_rows, wait_kept, waiting, 0)
             else:
                 out_rows, out_kept = with_room(out_rows, out_kept, sent, 0)
-    tally[ALL_EVALUATIONS] = tally[EVALUATIONS:].sum()
+    add_evaluations(tally)
     return out_rows[:sent], out_kept[:sent], wait_rows[:waiting], wait_kept[:waiting]
 
 
