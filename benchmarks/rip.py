@@ -177,6 +177,7 @@ class Claims(Report):
     """Tables of points, and whether the paper's claims held; nothing is judged on few events."""
 
     is_judging: bool = True
+    experiment: str = ""
     lines: list[list[str]] = field(default_factory=list)
 
     def judge(self, what: str, is_met: bool, figures: str = "") -> None:
@@ -195,11 +196,11 @@ class Claims(Report):
         """Lines for techniques on the same events, of which the first is SEQ. Whether there was anything."""
         if isinstance(points, Note):
             self.lines.append([where, points.text])
-            self.judge(f"{where}: could be measured", False, points.text)
+            self.judge(f"{self.experiment}. {where}: could be measured", False, points.text)
             return False
         first = next(iter(points.values()))
         self.lines += [line_of(f"{where} {name}", events, point, first) for name, point in points.items()]
-        self.data[where] = {name: asdict(point) for name, point in points.items()}
+        self.data[f"{self.experiment}. {where}"] = {name: asdict(point) for name, point in points.items()}
         for what, values in (
             ("matches", {name: point.outcome.answer for name, point in points.items()}),
             ("evaluations", {name: point.outcome.evaluations for name, point in points.items()}),
@@ -207,7 +208,11 @@ class Claims(Report):
             differing = [name for name, value in values.items() if value != next(iter(values.values()))]
             if differing:
                 self.verdicts.append(
-                    ("NOT HELD", f"{where}: all techniques have the same {what}", ", ".join(differing))
+                    (
+                        "NOT HELD",
+                        f"{self.experiment}. {where}: all techniques have the same {what}",
+                        ", ".join(differing),
+                    )
                 )
         return True
 
@@ -482,28 +487,31 @@ def agreement(claims: Claims, sizes: Sizes) -> None:
         )
 
 
-def kleene_in_ranges(query: kleene.Query, table: pa.Table, ranges: int) -> pa.Table:
-    """RB+ in Kleene: the table cut into ranges that threads match."""
+def kleene_rows(query: kleene.Query, table: pa.Table) -> int:
+    return int(query.match(table).num_rows)
+
+
+def kleene_rows_in_ranges(query: kleene.Query, table: pa.Table, ranges: int) -> int:
+    """RB+ in Kleene: the table is cut into ranges, which threads match."""
     if "ranges" not in inspect.signature(query.match).parameters:
         raise NotImplementedError("Query.match has no ranges yet")
-    return query.match(table, ranges=ranges)  # type: ignore[call-arg]
+    return int(query.match(table, ranges=ranges).num_rows)  # type: ignore[call-arg]
+
+
+def sequential_matches(query: RipQuery, ticks: Numbers) -> int:
+    return sequential(query, ticks).matches
 
 
 def kleene_itself(claims: Claims, sizes: Sizes) -> None:
     table = uniform_prices(sizes.events)
     lines = []
     for name in ("Q1", "Q8"):
-        clause = clause_of(name).replace(", array_agg(CLASSIFIER()) AS path", "")
-        query = kleene.match_recognize(clause)
-        own, ticks = query_of(name), prices(sizes.events)
+        query = kleene.match_recognize(clause_of(name).replace(", array_agg(CLASSIFIER()) AS path", ""))
         runs: dict[str, Callable[[], int]] = {
-            "SEQ of this benchmark": lambda own=own, ticks=ticks: sequential(own, ticks).matches,
-            "Kleene": lambda query=query: query.match(table).num_rows,
+            "SEQ of this benchmark": partial(sequential_matches, query_of(name), prices(sizes.events)),
+            "Kleene": partial(kleene_rows, query, table),
         }
-        for ranges in (2, 4):
-            runs[f"Kleene, {ranges} ranges"] = lambda query=query, ranges=ranges: (
-                kleene_in_ranges(query, table, ranges).num_rows
-            )
+        runs |= {f"Kleene, {n} ranges": partial(kleene_rows_in_ranges, query, table, n) for n in (2, 4)}
         turns = taking_turns(runs, sizes.events)
         lines += [[f"{name} {label}", *figures] for label, figures in turns.items()]
         counts = {label: figures[0] for label, figures in turns.items() if len(figures) > 1}
@@ -569,6 +577,7 @@ def main() -> None:
     describe(claims, sizes)
     for name, experiment in EXPERIMENTS.items():
         if options.only in (None, name):
+            claims.experiment = name
             experiment(claims, sizes)
     claims.conclude()
     if options.json:

@@ -121,7 +121,9 @@ def _machine(
     places: Mapping[str, int],
     max_length: int,
 ) -> Machine:
-    variables, rows, constants = [], [], []
+    variables: list[tuple[int, ...]] = []
+    rows: list[tuple[int, int]] = []
+    constants: list[float] = []
     for name, optional, repeated in parts:
         begin = len(rows)
         for operator, other in conditions.get(name, []):

@@ -676,7 +676,7 @@ def shared_out(costs: Iterable[float], units: int) -> list[float]:
     That is what RB+ would do on enough cores. On fewer, which unit gets a batch is the operating system's choice.
 
     >>> shared_out([5, 1, 1, 1, 4], 2)
-    [7, 5]
+    [7.0, 5.0]
     """
     loads = [0.0] * units
     for cost in costs:
