@@ -223,6 +223,8 @@ class Claims(Report):
 
     def conclude(self) -> None:
         self.data["claims"] = self.verdicts
+        if any(verdict == "not judged" for verdict, _, _ in self.verdicts):
+            self.print("\nOthers used the cores too: × SEQ and M events/s above say little; CPU × is affected less.")
         if self.verdicts:
             self.print("\nClaims")
         for verdict, what, figures in self.verdicts:
@@ -554,7 +556,8 @@ EXPERIMENTS: dict[str, Callable[[Claims, Sizes], None]] = {
 def describe(claims: Claims, sizes: Sizes) -> None:
     packages = {name: version(name) for name in ("numba", "numpy", "kleene")}
     versions = [f"Python {platform.python_version()}", *(f"{name} {number}" for name, number in packages.items())]
-    claims.print(f"RIP's techniques in threads. {', '.join(versions)}; {CORES} cores.")
+    busy = f", load {os.getloadavg()[0]:.1f} before" if hasattr(os, "getloadavg") else ""
+    claims.print(f"RIP's techniques in threads. {', '.join(versions)}; {CORES} cores{busy}.")
     claims.print(
         f"{sizes.events:,} events, prices uniform from 50 to 150 (§5.1.1); all matches, MAXLENGTH {MAX_LENGTH}. "
         f"Best of {RUNS} to {MOST_RUNS} turns."
