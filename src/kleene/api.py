@@ -59,6 +59,8 @@ class Query:
         statistics: Mapping[str, Mapping[str, float]] | None = None,
         pushdown: bool = True,
         presorted: bool = False,
+        ranges: str | int = "auto",
+        range_size: int | None = None,
     ) -> Any:
         """The matches among the events: Arrow in, Arrow out; Spark in, Spark out.
 
@@ -89,6 +91,9 @@ class Query:
         pushdown: on Spark, whether events that the query cannot use are left out by Spark, before they travel.
         presorted: on Spark, says that the events of a key stand together in one Spark partition, in order, so that
             nothing is shuffled or sorted; it is checked, and an error if it is not so.
+        ranges: on Spark, "auto" cuts the events of heavy keys, or all of them where there is no key, into ranges that
+            are matched apart (RIP 2013); "off" does not; a number cuts each key into so many.
+        range_size: about how many events a range has.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
@@ -99,7 +104,7 @@ class Query:
             order = make_order_key(() if order_by is None else order_by, tie_break)
         if is_spark(events):
             batch = spark_batch()
-            given = batch.SparkOptions(pushdown, presorted)
+            given = batch.SparkOptions(pushdown, presorted, ranges, range_size)
             return batch.match(self.definition, events, order, type_column, options, given, match_order=match_order)
         if is_row_pattern(self.definition):
             return match_rows(self.definition, events, options)

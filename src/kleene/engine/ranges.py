@@ -163,6 +163,7 @@ class Range:
     table: pa.Table
     own: range
     base: int
+    key: int = 0  # a number for the partition
 
     @property
     def is_first(self) -> bool:
@@ -179,6 +180,7 @@ class Candidates:
     table: pa.Table
     first: Array
     then: Array
+    key: int
     matches: FlatMatches | None = None
     events: pa.Table | None = None
 
@@ -222,7 +224,14 @@ class RangeMatcher:
         for batch in match_batches(query, part.table, found, measures, with_times, self._runner.meter):
             assert batch.matches is not None
             first, last = (part.base - part.own.start + rows for rows in (batch.matches.first, batch.matches.last))
-            yield Candidates(batch.table, first.astype(np.int64), last.astype(np.int64), batch.matches, batch.events)
+            yield Candidates(
+                batch.table,
+                first.astype(np.int64),
+                last.astype(np.int64),
+                part.key,
+                batch.matches,
+                batch.events,
+            )
 
     def _interpreted(self, query: AnalyzedRowPattern, part: Range) -> Iterator[Candidates]:
         """The candidates of every start, found by the interpreter, which knows what is an error."""
@@ -234,7 +243,7 @@ class RangeMatcher:
             some = found[at : at + ROWS_PER_BATCH]
             first = np.array([_place(row, 1) for row in some], np.int64)
             then = first if after.skip is Skip.TO_NEXT_ROW else np.array([_place(row, 0) for row in some], np.int64)
-            yield Candidates(row_output_table(query, part.table, some), first + shift, then + shift + 1)
+            yield Candidates(row_output_table(query, part.table, some), first + shift, then + shift + 1, part.key)
 
     def _entries(self, query: AnalyzedRowPattern, part: Range) -> int:
         """How many of the first own rows a match of an earlier range may reach: there matching may go on."""
@@ -256,7 +265,7 @@ class RangeMatcher:
             table, order = one_row_table_and_order(query, found, self._jit)
             for at in range(0, len(order), ROWS_PER_BATCH):
                 numbers = order[at : at + ROWS_PER_BATCH]
-                yield Candidates(table.take(pa.array(numbers)), starts[numbers] + shift, then[numbers])
+                yield Candidates(table.take(pa.array(numbers)), starts[numbers] + shift, then[numbers], part.key)
             return
         rows = rows_of_matches(query, part.table, found)
         by_start = dict(zip(starts.tolist(), then.tolist(), strict=True))
@@ -264,7 +273,8 @@ class RangeMatcher:
             some = rows[at : at + ROWS_PER_BATCH]
             first = [_place(row, 1) for row in some]
             goes_on = np.array([by_start[start] for start in first], np.int64)
-            yield Candidates(row_output_table(query, part.table, some), np.array(first, np.int64) + shift, goes_on)
+            made = row_output_table(query, part.table, some)
+            yield Candidates(made, np.array(first, np.int64) + shift, goes_on, part.key)
 
 
 def _place(row: OutputRow, number: int) -> int:

@@ -28,6 +28,7 @@ from kleene.analysis.value_types import type_of
 from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import OrderKey, attributes_of
 from kleene.engine.output import arrow_type
+from kleene.engine.ranges import Uncut, reach_of
 from kleene.engine.run import result_schema
 from kleene.engine.useful_events import useful_event
 from kleene.errors import SchemaError, UnsupportedError
@@ -39,9 +40,10 @@ from kleene.spark.gathering import GROUP, TaskOrder
 from kleene.spark.handover import Handover, Sorting, choose_sorting, handed_over
 from kleene.spark.match_order import MATCH_ORDER, match_order_type
 from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.ranges import Cutting, choose_cutting
 from kleene.spark.schema import arrow_schema, has_map, spark_schema
 from kleene.spark.source import check_frame_names, read_frames, session_zone
-from kleene.spark.worker import KeyAdder, Matcher
+from kleene.spark.worker import CHOICE, Chooser, KeyAdder, Matcher
 
 __all__ = ["MATCH_ORDER", "SparkJob", "SparkOptions", "job_of", "match", "plan_of"]
 
@@ -54,6 +56,8 @@ class SparkOptions:
 
     pushdown: bool = True
     presorted: bool = False
+    ranges: str | int = "auto"
+    range_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +77,22 @@ class SparkJob:
         return handed_over(self.frame, self.handover)
 
     def matches(self) -> DataFrame:
-        found = self.handed_over().mapInArrow(self.matcher, spark_schema(self.matcher.result))
+        found = self.handed_over().mapInArrow(self.matcher, spark_schema(self.matcher.output))
+        if self.matcher.output != self.matcher.result:
+            found = self._chosen(found)
         if self.handover.sorting is Sorting.PRESORTED and self.handover.key:
             found = found.union(self._keys_in_two_places(found))
         return found if self.prepared is None else self.prepared.finished(found)
+
+    def _chosen(self, candidates: DataFrame) -> DataFrame:
+        """Of the candidates of ranges those that are matches: one pass in the order of each key."""
+        key, first, then = map(quoted_column, CHOICE)
+        is_sase = not isinstance(self.plan.query, AnalyzedRowPattern)
+        order = (then.asc(), first.desc()) if is_sase else (first.asc(),)
+        together = candidates.repartition(F.when(key.isNull(), F.spark_partition_id().cast("long")).otherwise(key))
+        in_order = together.sortWithinPartitions(key.asc(), *order)
+        chooser = Chooser(self.plan.query, self.matcher.result)
+        return in_order.mapInArrow(chooser, spark_schema(self.matcher.result))
 
     def _keys_in_two_places(self, found: DataFrame) -> DataFrame:
         """No rows; an error if a key is in several Spark partitions, which no task can see."""
@@ -155,6 +171,8 @@ def job_of(
         ),
         given,
         len(order.columns),
+        source.frame,
+        plan,
     )
     result = result_schema(plan, columns, with_times)
     carried = None
@@ -202,20 +220,29 @@ def _job_on_rows(
         ),
         given,
         len(query.order_by),
+        frame,
+        plan,
     )
     return SparkJob(frame, handover, _matcher(plan, handover, result_schema(plan, columns)), prepared)
 
 
-def _handover(handover: Handover, given: SparkOptions, key_columns: int) -> Handover:
+def _handover(handover: Handover, given: SparkOptions, key_columns: int, frame: DataFrame, plan: Plan) -> Handover:
+    """The handover with what is to be decided: where events are sorted, and whether keys are cut into ranges."""
     sorting, why = choose_sorting(handover.columns, handover.order, handover.strict)
     if not given.presorted:
-        return replace(handover, sorting=sorting, why=why)
+        first = handover.columns.field(handover.order[0].name).type
+        cutting = choose_cutting(frame, reach_of(plan), first, given.ranges, given.range_size, bool(handover.key))
+        return replace(handover, sorting=sorting, why=why, cutting=cutting)
     if sorting is not Sorting.TASK:
         raise UnsupportedError(
             f"presorted=True is checked by numbers or times, and the sort would be {why}", hint="Leave presorted out."
         )
     return replace(
-        handover, sorting=Sorting.PRESORTED, order=handover.order[:key_columns], why="none: presorted, and checked"
+        handover,
+        sorting=Sorting.PRESORTED,
+        order=handover.order[:key_columns],
+        why="none: presorted, and checked",
+        cutting=Uncut("presorted input stays where it is"),
     )
 
 
@@ -227,9 +254,17 @@ def _matcher(
     with_times: bool = False,
     mixed_by: tuple[str, ...] = (),
 ) -> Matcher:
-    order = TaskOrder(handover.order)
     return Matcher(
-        plan, handover.columns, handover.sorting, order, handover.strict, result, carried, with_times, mixed_by
+        plan,
+        handover.columns,
+        handover.sorting,
+        TaskOrder(handover.order),
+        handover.strict,
+        result,
+        carried,
+        with_times,
+        mixed_by,
+        handover.cutting.reach if isinstance(handover.cutting, Cutting) else None,
     )
 
 

@@ -15,13 +15,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.row_pattern import SortColumn
+from kleene.engine.ranges import Uncut
 from kleene.engine.sorting import is_sortable
 from kleene.ir import expr as ir
 from kleene.ir.text import expression_text
 from kleene.spark.gathering import GROUP, has_order_numbers
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.pushdown import spark_condition
+from kleene.spark.ranges import BASE, PLACE, RANGE, SIZE, Cutting, with_ranges
 from kleene.spark.schema import has_map
+
+UNDECIDED = Uncut("not decided yet")
 
 
 class Sorting(Enum):
@@ -44,6 +48,12 @@ class Handover:
     useful: ir.Expr | None  # what holds for all events that are of use
     sorting: Sorting
     why: str
+    cutting: Cutting | Uncut = UNDECIDED
+
+    @property
+    def further_columns(self) -> tuple[str, ...]:
+        """What an event carries besides the query's columns."""
+        return (GROUP, RANGE, BASE, SIZE) if isinstance(self.cutting, Cutting) else (GROUP,)
 
     def __str__(self) -> str:
         names = ", ".join(self.columns.names)
@@ -51,8 +61,12 @@ class Handover:
         if self.useful is not None:
             lines.append(f"filter     {expression_text(self.useful)}")
         where = f"by a hash of {', '.join(self.key)}" if self.key else "to one Spark partition"
+        if not self.key and isinstance(self.cutting, Cutting):
+            where = "by range"
         lines.append(f"shuffle    {'none: presorted' if self.sorting is Sorting.PRESORTED else where}")
         lines.append(f"sort       {self.why}")
+        cut = self.cutting
+        lines.append(f"ranges     {f'none: {cut.reason}' if isinstance(cut, Uncut) else cut}")
         return "\n".join(lines)
 
 
@@ -77,17 +91,28 @@ def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
         useful = has_key if useful is None else useful & has_key
     if useful is not None:
         frame = frame.where(unordered | useful)  # the error about a missing order key counts all of them
-    group = F.xxhash64(*(_normal(name, types[name]) for name in handover.key)) if handover.key else F.lit(0)
-    group = F.when(unordered, F.lit(None)).otherwise(group.cast("long")).alias(GROUP)
+    keys = [_normal(name, types[name]) for name in handover.key]
+    group = F.xxhash64(*keys) if keys else F.lit(0).cast("long")
     names = handover.columns.names
-    frame = frame.select(*(quoted_column(name) for name in names), group)
+    frame = frame.select(*(quoted_column(name) for name in names))
+    if isinstance(handover.cutting, Cutting):
+        first = handover.order[0].name
+        frame = with_ranges(frame, handover.cutting, keys, _normal(first, types[first]))
+        group = F.coalesce(quoted_column(PLACE), group)
+    further = [name for name in handover.further_columns if name != GROUP]
+    frame = frame.select(
+        *(quoted_column(name) for name in names),
+        F.when(unordered, F.lit(None)).otherwise(group).alias(GROUP),
+        *(quoted_column(name) for name in further),
+    )
     if handover.sorting is not Sorting.PRESORTED:
-        frame = frame.repartition(quoted_column(GROUP)) if handover.key else frame.repartition(1)
+        is_one = not handover.key and not isinstance(handover.cutting, Cutting)
+        frame = frame.repartition(1) if is_one else frame.repartition(quoted_column(GROUP))
     elif not handover.key:
         frame = frame.coalesce(1)
     if handover.sorting is Sorting.SPARK:
         frame = frame.sortWithinPartitions(quoted_column(GROUP).asc_nulls_first(), *_sorting(types, handover.order))
-    return frame.toDF(*plain_names(names), GROUP)
+    return frame.toDF(*plain_names(names), *handover.further_columns)
 
 
 def _fields(schema: pa.Schema) -> dict[str, pa.Field]:

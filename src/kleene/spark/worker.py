@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import check_order_key, null_order_key
 from kleene.engine.progress import Progress
+from kleene.engine.ranges import Candidates, MatchChooser, Range, RangeMatcher, Reach, RowChooser, is_choosing
 from kleene.engine.rows import with_computed_keys
 from kleene.engine.run import ResultBatch, Runner
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError, UnsupportedError, printable
+from kleene.ir import expr as ir
 from kleene.plan.plan import Plan
-from kleene.spark.gathering import GROUP, Groups, TaskOrder, groups_of, sorted_tables
+from kleene.spark.gathering import GROUP, GroupPart, Groups, TaskOrder, groups_of, sorted_tables
 from kleene.spark.handover import Sorting
 from kleene.spark.match_order import match_order_column
 from kleene.spark.names import plain_names
+from kleene.spark.ranges import BASE, KEY_BITS, RANGE, SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,14 @@ class Matcher:
     carried: tuple[str, ...] | None = None  # the columns that a match's place in the output is told by
     with_times: bool = False
     mixed_by: tuple[str, ...] = ()  # the order to put the events of several keys in, if the query has no partitions
+    reach: Reach | None = None  # of ranges, if the input is cut
+
+    @property
+    def output(self) -> pa.Schema:
+        """What is given out: the result, and, for the pass that chooses, what that needs to know."""
+        if self.reach is None or not is_choosing(self.plan):
+            return self.result
+        return pa.schema([*self.result, *(pa.field(name, pa.int64()) for name in CHOICE)])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = self._checked(batches)
@@ -61,23 +75,38 @@ class Matcher:
             tables = sorted_tables(tables, self.order)
         elif self.sorting is Sorting.PRESORTED:
             tables = checked_order(tables, self.order)
+        for found in self._found(tables):
+            yield from self._given_out(found)
+
+    def _found(self, tables: Iterable[pa.Table]) -> Iterator[Iterable[ResultBatch | Candidates]]:
         runner, large = Runner(self.plan), _LargeGroup(self.plan, self.columns, self.with_times)
+        ranges = None if self.reach is None else RangeMatcher(self.plan, self.reach)
         for part in groups_of(tables):
             events = part.table.drop_columns([GROUP])
+            if ranges is not None:
+                if isinstance(part, GroupPart) and is_cut(events):
+                    whole = large.hold(events, part.is_last)
+                    events, part = whole, Groups(whole)
+                events, cut = split_ranges(events)
+                for piece in cut:
+                    yield ranges.batches(piece, self.with_times)
             if isinstance(part, Groups):
-                yield from self._given_out(self._matches(runner, events))
+                yield self._matches(runner, events)
             else:
-                whole = large.add(events, part.is_last)
-                yield from self._given_out(whole if whole is not None else self._matches(runner, large.events()))
+                flowing = large.add(events, part.is_last)
+                yield flowing if flowing is not None else self._matches(runner, large.events())
 
     def _matches(self, runner: Runner, events: pa.Table) -> Iterator[ResultBatch]:
+        if not events.num_rows:
+            return iter(())
         if self.mixed_by:
             events = sorted_table(events, self.mixed_by)
         return runner.batches(events, self.with_times)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The batches with the columns that the plan knows; an error if any event has no place in the order."""
-        schema = self.columns.append(pa.field(GROUP, pa.int64()))
+        further = (GROUP,) if self.reach is None else (GROUP, RANGE, BASE, SIZE)
+        schema = pa.schema([*self.columns, *(pa.field(name, pa.int64()) for name in further)])
         unordered: list[pa.Table] = []
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema)
@@ -91,14 +120,97 @@ class Matcher:
             check_order_key(table, self.strict)
             raise null_order_key(self.strict[0], table.num_rows)
 
-    def _given_out(self, parts: Iterable[ResultBatch]) -> Iterator[pa.RecordBatch]:
+    def _given_out(self, parts: Iterable[ResultBatch | Candidates]) -> Iterator[pa.RecordBatch]:
+        output = self.output
         for part in parts:
             rows = part.table
             if self.carried is not None:
                 assert part.matches is not None
                 order = match_order_column(part.events, part.matches, self.carried)
                 rows = rows.append_column(self.result.field(self.result.names[-1]), order.cast(self.result.types[-1]))
-            yield from rows.cast(self.result).to_batches()
+            if len(output) > len(self.result):
+                for name, values in zip(CHOICE, _choice(part), strict=True):
+                    rows = rows.append_column(name, values)
+            yield from rows.cast(output).to_batches()
+
+
+def _choice(part: ResultBatch | Candidates) -> list[pa.Array]:
+    if isinstance(part, ResultBatch):  # of a key that was not cut: these are matches
+        return [pa.nulls(part.table.num_rows, pa.int64()) for _ in CHOICE]
+    return [pa.array(np.full(len(part.first), part.key)), pa.array(part.first), pa.array(part.then)]
+
+
+def is_cut(events: pa.Table) -> bool:
+    return bool(events.num_rows and events.column(RANGE)[0].is_valid)
+
+
+def split_ranges(events: pa.Table) -> tuple[pa.Table, Iterator[Range]]:
+    """The events of keys that are not cut, and the ranges of the others."""
+    names = [name for name in events.column_names if name not in (RANGE, BASE, SIZE)]
+    if events.column(RANGE).null_count == events.num_rows:
+        return events.select(names), iter(())
+    uncut = events.filter(events.column(RANGE).is_null())
+    return uncut.select(names), _ranges(events.filter(events.column(RANGE).is_valid()), names)
+
+
+def _ranges(events: pa.Table, names: list[str]) -> Iterator[Range]:
+    numbers = events.column(RANGE).to_numpy()
+    for number in dict.fromkeys(numbers.tolist()):
+        part = events if (numbers == number).all() else events.take(pa.array(np.flatnonzero(numbers == number)))
+        sizes = part.column(SIZE).to_numpy()
+        own = np.flatnonzero(sizes > 0)
+        if not len(own) or len(own) != abs(int(sizes[0])):
+            raise ExecutionError(
+                f"the input changed between two readings: a range of {abs(int(sizes[0])):,} events has {len(own):,}",
+                hint="Write the input to files, or cache it; or match it in one piece: ranges='off'.",
+            )
+        begin = int(own[0])
+        yield Range(
+            part.select(names), range(begin, begin + len(own)), part.column(BASE)[0].as_py(), number >> KEY_BITS
+        )
+
+
+CHOICE = ("__kleene_chosen_key", "__kleene_chosen_first", "__kleene_chosen_then")
+"""Of a candidate: the number of its key, where it begins, and where matching goes on, or for SASE where it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """A function from candidates in order to matches, for a Spark task. Rows without a key are matches already."""
+
+    query: AnalyzedQuery | AnalyzedRowPattern
+    result: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        key: int | None = None
+        chooser: RowChooser | MatchChooser | None = None
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).rename_columns([*self.result.names, *CHOICE])
+            numbers = np.zeros(table.num_rows, np.int64)
+            places = zip(*(table.column(name).to_pylist() for name in CHOICE), strict=True)
+            for row, (own, first, then) in enumerate(places):
+                if own is None:
+                    numbers[row] = -1
+                    continue
+                if chooser is None or own != key:
+                    key, chooser = own, self._chooser()
+                numbers[row] = chooser.choose(first, then)
+            chosen = table.select(self.result.names).filter(pa.array(numbers != 0))
+            yield from self._numbered(chosen, numbers[numbers != 0]).cast(self.result).to_batches()
+
+    def _chooser(self) -> RowChooser | MatchChooser:
+        return RowChooser(self.query) if isinstance(self.query, AnalyzedRowPattern) else MatchChooser()
+
+    def _numbered(self, rows: pa.Table, numbers: np.ndarray[Any, Any]) -> pa.Table:
+        """MATCH_NUMBER() is known only now; where a key was not cut it was known before."""
+        if isinstance(self.query, AnalyzedQuery):
+            return rows
+        for measure in self.query.measures:
+            if isinstance(measure.expression, ir.MatchNumber):
+                at = rows.column_names.index(measure.name)
+                own = np.where(numbers < 0, rows.column(at).to_numpy(), numbers)
+                rows = rows.set_column(at, rows.schema.field(at), pa.array(own, pa.int64()))
+        return rows
 
 
 class _LargeGroup:
@@ -124,6 +236,11 @@ class _LargeGroup:
         if is_last:
             self._progress = None
         return found
+
+    def hold(self, events: pa.Table, is_last: bool) -> pa.Table:
+        """All of the group, once its last part has come; until then no events."""
+        self._held.append(events)
+        return self.events() if is_last else events.slice(0, 0)
 
     def events(self) -> pa.Table:
         whole = pa.concat_tables(self._held)

@@ -1,0 +1,120 @@
+"""Heavy keys cut into ranges on Spark give what matching in one piece gives."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+import kleene
+from kleene.spark.schema import spark_schema
+
+
+def walk(seed: int, rows: int, keys: int = 1) -> pa.Table:
+    random = Random(seed)
+    times = sorted(random.randrange(rows // 2) for _ in range(rows))  # with ties
+    return pa.table(
+        {
+            "type": [random.choice("AB") for _ in range(rows)],
+            "t": times,
+            "n": list(range(rows)),
+            "k": [random.choice([f"k{n}" for n in range(keys - 1)] + ["heavy"] * 5) for _ in range(rows)],
+            "x": [random.randrange(10) for _ in range(rows)],
+        }
+    )
+
+
+def rows_of(found) -> list:
+    table = found if isinstance(found, pa.Table) else found.toArrow()
+    return sorted(map(repr, table.to_pylist()))
+
+
+ROWS = {
+    "skip_past_last": "AFTER MATCH SKIP PAST LAST ROW PATTERN (A B+) MAXLENGTH 6",
+    "skip_to_next": "AFTER MATCH SKIP TO NEXT ROW PATTERN (A B+) MAXLENGTH 6",
+    "skip_to_last": "AFTER MATCH SKIP TO LAST B PATTERN (A B+) MAXLENGTH 6",
+    "within": "AFTER MATCH SKIP PAST LAST ROW PATTERN (A B+) WITHIN 9",
+    "fixed": "AFTER MATCH SKIP PAST LAST ROW PATTERN (A B{2})",
+    "at_start": "AFTER MATCH SKIP PAST LAST ROW PATTERN (^ A B*) MAXLENGTH 6",
+    "at_end": "AFTER MATCH SKIP TO NEXT ROW PATTERN (A B* $) MAXLENGTH 6",
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("key", ["", "PARTITION BY k"])
+def test_row_pattern_in_ranges(name: str, key: str, spark) -> None:
+    measures = "MATCH_NUMBER() AS number, A.n AS a, LAST(B.n) AS b, PREV(A.n) AS before"
+    query = kleene.match_recognize(f"{key} ORDER BY t, n MEASURES {measures} {ROWS[name]} DEFINE B AS B.x > PREV(B.x)")
+    table = walk(1, 300, keys=4)
+    expected = rows_of(query.match(table))
+    frame = spark.createDataFrame(table, spark_schema(table.schema))
+    assert rows_of(query.match(frame, ranges=7)) == expected
+    assert expected
+
+
+SASE = {
+    "all": ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 4", "all"),
+    "kleene": ("PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match(a, b[]) { b[i].x > a.x } WITHIN 5", "all"),
+    "negation_first": ("PATTERN SEQ(!(B c), A a, B b) WHERE c.x = 3 AND a.x < b.x WITHIN 6", "all"),
+    "negation_last": ("PATTERN SEQ(A a, B b, !(A c)) WHERE c.x = 3 AND a.x < b.x WITHIN 6", "all"),
+    "non_overlapping": ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 4", "non_overlapping"),
+    "events": ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 4 events", "non_overlapping"),
+    "contiguous": ("PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { a.x < b.x }", "all"),
+}
+
+
+@pytest.mark.parametrize("name", SASE)
+@pytest.mark.parametrize("key", ["", "[k]"])
+def test_sase_query_in_ranges(name: str, key: str, spark) -> None:
+    text, format_ = SASE[name]
+    if key:
+        text = text.replace("{", f"{{ {key} AND") if "{" in text else text.replace("WHERE", f"WHERE {key} AND")
+    query = kleene.sase(text)
+    table = walk(2, 300, keys=4)
+    frame = spark.createDataFrame(table, spark_schema(table.schema))
+    options = {"order_by": ["t", "n"], "format": format_}
+    expected = rows_of(query.match(table, **options))
+    assert rows_of(query.match(frame, **options, ranges=7)) == expected
+    assert expected
+
+
+def test_only_heavy_keys_are_cut(spark) -> None:
+    table = walk(3, 600, keys=20)
+    frame = spark.createDataFrame(table, spark_schema(table.schema))
+    query = kleene.sase("PATTERN SEQ(A a, B b) WHERE [k] AND a.x < b.x WITHIN 4")
+    expected = rows_of(query.match(table, order_by=["t", "n"]))
+    assert rows_of(query.match(frame, order_by=["t", "n"], range_size=50)) == expected
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE", "DOUBLE"])
+def test_ranges_by_times_of_all_kinds(kind: str, spark) -> None:
+    step = "DAY" if kind == "DATE" else "SECOND"
+    text = f"CAST(TIMESTAMP '2024-03-31 00:00:00' + make_dt_interval(0,0,0,id) AS {kind})"
+    if kind == "DATE":
+        text = "date_add(DATE '2024-01-01', CAST(id AS INT))"
+    if kind == "DOUBLE":
+        text = "CAST(id AS DOUBLE) / 2"
+    window = "4" if kind == "DOUBLE" else f"4 {step}s"
+    frame = spark.range(400).selectExpr(f"{text} AS t", "id AS n", "hash(id) % 7 AS x")
+    query = kleene.match_recognize(
+        f"ORDER BY t, n MEASURES A.n AS a, B.n AS b PATTERN (A C* B) WITHIN {window} DEFINE C AS C.x < 3, B AS B.x > 3"
+    )
+    expected = rows_of(query.match(frame, ranges="off"))
+    assert rows_of(query.match(frame, ranges=9)) == expected
+    assert expected
+
+
+def test_query_without_a_bound_is_not_cut(spark) -> None:
+    frame = spark.range(10).selectExpr("id AS t")
+    query = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A B+) DEFINE B AS B.t > A.t")
+    assert query.match(frame).count() == 1
+    with pytest.raises(kleene.UnsupportedError, match="no MAXLENGTH or WITHIN bounds"):
+        query.match(frame, ranges=2)
+
+
+@pytest.mark.parametrize(("given", "words"), [({"ranges": 0}, "ranges is"), ({"range_size": "x"}, "range_size is")])
+def test_bad_options_are_named(given: dict, words: str, spark) -> None:
+    query = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A)")
+    with pytest.raises(kleene.UnsupportedError, match=words):
+        query.match(spark.range(3).selectExpr("id AS t"), **given)
