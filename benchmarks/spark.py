@@ -200,7 +200,10 @@ class Bench(Report):
 
 
 def line_of(name: str, measured: Any, figures: Callable[[Any], list[str]]) -> list[str]:
-    return [name, measured.text] if isinstance(measured, Note) else [name, *figures(measured)]
+    line = [name, measured.text] if isinstance(measured, Note) else [name, *figures(measured)]
+    # A table is printed when it is complete, which may take minutes.
+    print("  …", *line, file=sys.stderr, flush=True)
+    return line
 
 
 # ---- 1. the floor
