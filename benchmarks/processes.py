@@ -17,7 +17,7 @@ class Process:
     parent: int
     name: str
     seconds: float
-    """Processor time, with that of its children that have ended."""
+    """Processor time so far."""
 
 
 def descendants() -> list[Process]:
@@ -27,9 +27,19 @@ def descendants() -> list[Process]:
     return [process for process in found.values() if os.getpid() in _ancestors(process.id, parents)]
 
 
-def processor_seconds() -> float:
-    """What all processes below this one have used so far; on a busy machine it says more than the clock."""
-    return sum(process.seconds for process in descendants())
+class ProcessorTime:
+    """What the processes below this one use from now on; on a busy machine it says more than the clock."""
+
+    def __init__(self) -> None:
+        self._before = _seconds()
+
+    def used(self) -> float:
+        # Workers that idled and were ended since take their past with them: it is no part of this.
+        return sum(seconds - self._before.get(process, 0.0) for process, seconds in _seconds().items())
+
+
+def _seconds() -> dict[int, float]:
+    return {process.id: process.seconds for process in descendants()}
 
 
 def _all() -> Iterator[Process]:
@@ -41,7 +51,7 @@ def _all() -> Iterator[Process]:
             continue
         # The name stands in parentheses and may hold anything.
         name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-        yield Process(int(folder.name), int(rest[1]), name, sum(map(int, rest[11:15])) / ticks)
+        yield Process(int(folder.name), int(rest[1]), name, sum(map(int, rest[11:13])) / ticks)
 
 
 def _ancestors(process: int, parents: Mapping[int, int]) -> Iterator[int]:
