@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench-kernels bench-plans bench-rip fuzz lock clean check-python check-java
+.PHONY: help setup demo test lint types bench-kernels bench-plans bench-rip bench-spark fuzz lock clean check-python check-java
 
 help: ## List the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -46,8 +46,7 @@ bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, t
 bench-plans: $(STAMP) ## Measure query plans: what each optimization is worth, beside the claims of SASE 2006
 	$(BIN)/python benchmarks/plans.py
 
-bench-rip: $(STAMP) ## Measure runs and states in parallel: the experiments of RIP 2013
-	$(BIN)/python benchmarks/rip.py
+.PHONY: help setup demo test lint types bench-kernels bench-plans bench-rip bench-spark fuzz lock clean check-python check-java
 
 fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries and tables
 	$(BIN)/python benchmarks/fuzz.py
