@@ -27,7 +27,7 @@ def connect_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def spark(connect_port: int) -> Iterator[SparkSession]:
+def classic_spark(connect_port: int) -> Iterator[SparkSession]:
     """One embedded Spark for the whole run, which serves Spark Connect besides."""
     settings = {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
@@ -44,7 +44,13 @@ def spark(connect_port: int) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def remote_spark(spark: SparkSession, connect_port: int) -> Iterator[SparkSession]:
+def spark(classic_spark: SparkSession) -> SparkSession:
+    """What most tests use; a file of tests may put `either_spark` in its place."""
+    return classic_spark
+
+
+@pytest.fixture(scope="session")
+def remote_spark(classic_spark: SparkSession, connect_port: int) -> Iterator[SparkSession]:
     """A client of the embedded Spark that knows it by Spark Connect only; for use in `either_spark`."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
@@ -54,10 +60,12 @@ def remote_spark(spark: SparkSession, connect_port: int) -> Iterator[SparkSessio
 
 
 @pytest.fixture(params=["classic", "connect"])
-def either_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> SparkSession:
+def either_spark(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, classic_spark: SparkSession
+) -> SparkSession:
     """The embedded Spark, once as it is and once by Spark Connect."""
     if request.param == "classic":
-        return spark
+        return classic_spark
     session = request.getfixturevalue("remote_spark")
     # PySpark's functions look here for which kind of columns to make: by itself a process uses one kind only.
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
