@@ -39,10 +39,9 @@ class Cluster:
     environment: dict[str, str]
 
     @contextmanager
-    def submitted(self, *arguments):
-        """A driver of its own process, gone at the end whatever happens."""
+    def submitted(self, *arguments, **more_settings):
+        """A driver in a process of its own, gone at the end whatever happens."""
         settings = {
-            "spark.submit.pyFiles": self.package,
             "spark.cores.max": 2,
             "spark.executor.cores": 1,
             "spark.executor.memory": "600m",
@@ -58,9 +57,10 @@ class Cluster:
             # Words in the command line by which to find the executors.
             "spark.executor.extraJavaOptions": f"-Dkleene.test={self.folder}",
             "spark.executorEnv.KLEENE_CACHE_DIR": self.folder / "machine_code",
+            **more_settings,
         }
         options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-        submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.url, *options, str(JOB)]
+        submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.url, *options]
         with started([*submit, *map(str, arguments)], self.folder / "driver.log", self.environment) as driver:
             yield driver
 
@@ -84,10 +84,10 @@ def processes_of(folder):
     return {int(line.split()[0]): line for line in lines if str(folder) in line}
 
 
-def wait_until(condition, what, log):
+def wait_until(condition, what, log, process):
     end = time.monotonic() + PATIENCE
     while not (found := condition()):
-        if time.monotonic() > end:
+        if time.monotonic() > end or process.poll() is not None:
             pytest.fail(f"waited in vain for {what}:\n{log.read_text(errors='replace')[-3000:]}", pytrace=False)
         time.sleep(0.1)
     return found
@@ -118,7 +118,7 @@ def cluster(tmp_path_factory):
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "SPARK_DAEMON_MEMORY": "300m",
+        "SPARK_DAEMON_MEMORY": "600m",
         "SPARK_DAEMON_JAVA_OPTS": f"-Dkleene.test={folder}",
         "KLEENE_CACHE_DIR": str(folder / "machine_code_of_driver"),
     }
@@ -132,11 +132,11 @@ def cluster(tmp_path_factory):
     log = folder / "master.log"
     try:
         with (
-            started([*master, "--webui-port", "0"], log, environment),
+            started([*master, "--webui-port", "0"], log, environment) as process,
             started(worker, folder / "worker_1.log", environment),
             started(worker, folder / "worker_2.log", environment),
         ):
-            wait_until(lambda: log.read_text().count("Registering worker") == 2, "the workers", log)
+            wait_until(lambda: log.read_text().count("Registering worker") == 2, "the workers", log, process)
             yield Cluster(url, folder, package, environment)
     finally:
         # Python's workers have groups of their own, and go when their executor has gone.
@@ -178,7 +178,7 @@ def finished(driver, cluster, result):
 
 def test_shipped_package_finds_the_same_matches_on_a_cluster(cluster, data, events, tmp_path):
     result = tmp_path / "result.json"
-    with cluster.submitted(data, result) as driver:
+    with cluster.submitted("--py-files", cluster.package, JOB, data, result) as driver:
         found = finished(driver, cluster, result)
     assert len(found["executors"]) == 2
     assert all("kleene.zip/kleene/" in file for file in [*found["tasks"], found["driver"]]), found["tasks"]
@@ -192,9 +192,9 @@ def test_shipped_package_finds_the_same_matches_on_a_cluster(cluster, data, even
 def test_killed_executor_changes_nothing(cluster, data, events, tmp_path):
     result, markers = tmp_path / "result.json", tmp_path / "markers"
     markers.mkdir()
-    with cluster.submitted(data, result, markers) as driver:
+    with cluster.submitted("--py-files", cluster.package, JOB, data, result, markers) as driver:
         # While the tasks that match are at work: what the executor had shuffled for them is lost as well.
-        first = wait_until(lambda: [*markers.iterdir()], "a task", cluster.folder / "driver.log")[0]
+        first = wait_until(lambda: [*markers.iterdir()], "a task", cluster.folder / "driver.log", driver)[0]
         executor = int(first.name.split("-")[1])
         assert "CoarseGrainedExecutorBackend" in processes_of(cluster.folder)[executor]
         os.kill(executor, signal.SIGKILL)
@@ -202,3 +202,25 @@ def test_killed_executor_changes_nothing(cluster, data, events, tmp_path):
     executors = {int(marker.name.split("-")[1]) for marker in markers.iterdir()}
     assert len(executors) > 2, "nobody took the place of the executor that was killed"
     assert found["matches"] == matches(QUERIES[:2], events)
+
+
+def test_client_of_spark_connect_ships_the_package(cluster, data, events, monkeypatch):
+    from pyspark.sql.connect.session import SparkSession
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    listening = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": port}
+    log = cluster.folder / "driver.log"
+    server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer")
+    with cluster.submitted(*server, **listening) as driver:
+        wait_until(lambda: "Spark Connect server started" in log.read_text(errors="replace"), "the server", log, driver)
+        monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+        try:
+            frame = session.read.parquet(str(data)).repartition(4)
+            with pytest.raises(Exception, match="No module named 'kleene'"):
+                matches(QUERIES[:1], frame)
+            session.addArtifact(str(cluster.package), pyfile=True)
+            assert matches(QUERIES[:1], frame) == matches(QUERIES[:1], events)
+        finally:
+            session.stop()
