@@ -28,7 +28,7 @@ from quick_jvm import QUICK_JVM
 
 SPARK_HOME = Path(pyspark.__file__).parent
 JOB = Path(cluster_job.__file__)
-PATIENCE = 120  # seconds; a machine may be slow
+PATIENCE = 240  # seconds; a machine may be slow
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ def test_killed_executor_changes_nothing(cluster, data, events, tmp_path):
         assert "CoarseGrainedExecutorBackend" in processes_of(cluster.folder)[executor]
         os.kill(executor, signal.SIGKILL)
         found = finished(driver, cluster, result)
-    executors = {int(marker.name.split("-")[1]) for marker in markers.iterdir()}
-    assert len(executors) > 2, "nobody took the place of the executor that was killed"
+    # Two queries on four Spark partitions each, and what was lost once more.
+    assert len([*markers.iterdir()]) > 8
     assert found["matches"] == matches(QUERIES[:2], events)
 
 
