@@ -7,7 +7,8 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench-kernels bench-plans bench-rip bench-spark fuzz lock clean check-python check-java
+.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-rip bench-spark fuzz lock \
+  clean check-python check-java
 
 help: ## List the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -33,6 +34,21 @@ demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated sto
 test: check-java lint types ## Lint, types, and all tests
 	$(BIN)/python -m pytest
 
+# The oldest and the newest PySpark that pyproject.toml allows.
+SPARK_VERSIONS ?= 4.0.0 4.3.0
+
+test-versions: check-java $(SPARK_VERSIONS:%=test-with-pyspark-%) ## Run the tests of Spark with its oldest and its newest version
+
+test-with-pyspark-%: | check-python
+	@test -x .venvs/$*/bin/python || $(PYTHON) -m venv .venvs/$*
+	grep -vE '^(pyspark|py4j)==' constraints.txt > .venvs/$*/constraints.txt
+	.venvs/$*/bin/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,dev]' 'pyspark==$*' --constraint .venvs/$*/constraints.txt
+	.venvs/$*/bin/python -m pytest tests/spark
+
+package: | check-python ## Make dist/kleene.zip, to be shipped to the workers of a cluster
+	@mkdir -p dist && rm -f dist/kleene.zip
+	$(PYTHON) -m zipfile -c dist/kleene.zip src/kleene
+
 lint: $(STAMP) ## Check style
 	$(BIN)/ruff format --check --quiet . || { echo "Run: $(BIN)/ruff format ."; exit 1; }
 	$(BIN)/ruff check --quiet .
@@ -46,7 +62,11 @@ bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, t
 bench-plans: $(STAMP) ## Measure query plans: what each optimization is worth, beside the claims of SASE 2006
 	$(BIN)/python benchmarks/plans.py
 
-.PHONY: help setup demo test lint types bench-kernels bench-plans bench-rip bench-spark fuzz lock clean check-python check-java
+bench-rip: $(STAMP) ## Repeat the experiments of RIP 2013: run-based and state-based parallelism, in threads
+	$(BIN)/python benchmarks/rip.py
+
+bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, beside loops by hand, ranges, memory, growth
+	$(BIN)/python benchmarks/spark.py
 
 fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries and tables
 	$(BIN)/python benchmarks/fuzz.py
@@ -58,4 +78,4 @@ lock: check-python ## Write constraints.txt anew: the newest versions that pypro
 	@touch $(STAMP)
 
 clean: ## Remove what the other verbs made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse
+	rm -rf $(VENV) .venvs dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse

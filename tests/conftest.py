@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import os
 import signal
+import socket
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kleene.spark.session import embedded_session
+from quick_jvm import QUICK_JVM
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,11 +21,55 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One embedded Spark for the whole run."""
-    session = embedded_session("kleene-tests", cores="2")
+def connect_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def classic_spark(connect_port: int) -> Iterator[SparkSession]:
+    """One embedded Spark for the whole run, which serves Spark Connect besides."""
+    settings = {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": connect_port,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {QUICK_JVM}".strip())
+        submitted = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"{submitted} pyspark-shell")
+        session = embedded_session("kleene-tests", cores="2")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(classic_spark: SparkSession) -> SparkSession:
+    """What most tests use; a file of tests may put `either_spark` in its place."""
+    return classic_spark
+
+
+@pytest.fixture(scope="session")
+def remote_spark(classic_spark: SparkSession, connect_port: int) -> Iterator[SparkSession]:
+    """A client of the embedded Spark that knows it by Spark Connect only; for use in `either_spark`."""
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    session = RemoteSession.builder.remote(f"sc://127.0.0.1:{connect_port}").getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["classic", "connect"])
+def either_spark(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, classic_spark: SparkSession
+) -> SparkSession:
+    """The embedded Spark, once as it is and once by Spark Connect."""
+    if request.param == "classic":
+        return classic_spark
+    session = request.getfixturevalue("remote_spark")
+    # PySpark's functions look here for which kind of columns to make: by itself a process uses one kind only.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    return session
 
 
 MOST_SECONDS = 30  # a machine may be slow; what hangs, hangs for longer

@@ -1,11 +1,8 @@
-"""What is particular to Spark: laziness, schemas, zones, errors, order, and Spark Connect."""
+"""What is particular to Spark: laziness, schemas, zones, errors, and order."""
 
 from __future__ import annotations
 
 import datetime as dt
-import subprocess
-import sys
-import textwrap
 
 import pyarrow as pa
 import pytest
@@ -13,6 +10,12 @@ from pyspark.sql import types as st
 
 import kleene
 from kleene.spark.session import kleene_error
+
+
+@pytest.fixture
+def spark(either_spark):
+    return either_spark
+
 
 SHOPLIFTING = kleene.sase("EVENT SEQ(Shelf a, !(Register r), Exit b) WHERE [id] WITHIN 10")
 EVENTS = pa.table({"type": ["Shelf", "Exit", "Shelf"], "t": [1, 5, 6], "id": ["x", "x", "y"]})
@@ -167,31 +170,6 @@ def test_composition_feeds_dataframes_to_dataframes(spark) -> None:
     results = kleene.program(text).match(table, order_by="t")
     assert results["Trip"].columns == ["id", "took"]
     assert [row.asDict() for row in results["query_2"].collect()] == [{"first": "x", "second": "y"}]
-
-
-def test_spark_connect_gives_the_same_result() -> None:
-    # Classic and Connect do not live in one process: this one starts a Connect server of its own and stops it.
-    script = textwrap.dedent(
-        """
-        import kleene
-        from pyspark.sql import SparkSession
-        spark = SparkSession.builder.remote("local[2]").getOrCreate()
-        rows = [("Shelf", 1, "x"), ("Exit", 5, "x"), ("Shelf", 6, "y")]
-        events = spark.createDataFrame(rows, "type STRING, t BIGINT, id STRING")
-        query = kleene.sase("EVENT SEQ(Shelf a, !(Register r), Exit b) WHERE [id] WITHIN 10")
-        print(query.match(events, order_by="t").selectExpr("id", "a.t", "b.t").collect())
-        by_type = {"Shelf": events.where("type = 'Shelf'"), "Exit": events.where("type = 'Exit'"),
-                   "Register": events.where("false")}
-        print(query.match(by_type, order_by="t").count())
-        events.createOrReplaceTempView("events")
-        clause = "MATCH_RECOGNIZE (ORDER BY t MEASURES max(A.t) AS m, median(A.t) AS mid PATTERN (A{2}) )"
-        print(kleene.sql(spark, f"WITH e AS (SELECT * FROM events) SELECT m, mid FROM e {clause}").collect())
-        spark.stop()
-        """
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines()[-3:] == ["[Row(id='x', t=1, t=5)]", "1", "[Row(m=5, mid=3.0)]"]
 
 
 def test_durations_and_zoned_timestamps_are_computed_in_tasks(spark) -> None:

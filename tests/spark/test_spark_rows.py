@@ -1,4 +1,4 @@
-"""Every row-pattern and regular-expression case on Spark."""
+"""Every row-pattern and regular-expression case on Spark, classic and by Spark Connect."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
 
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
-def test_row_pattern_case_on_spark(case: RowCase, spark) -> None:
-    frame = spark.createDataFrame(case.table, spark_schema(case.table.schema))
+def test_row_pattern_case_on_spark(case: RowCase, either_spark) -> None:
+    frame = either_spark.createDataFrame(case.table, spark_schema(case.table.schema))
     check_rows(case, kleene.match_recognize(case.item["clause"]).match(frame).toArrow())
 
 
 @pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
-def test_regex_case_on_spark(case: RowCase, spark) -> None:
-    frame = spark.createDataFrame(case.table, spark_schema(case.table.schema))
+def test_regex_case_on_spark(case: RowCase, either_spark) -> None:
+    frame = either_spark.createDataFrame(case.table, spark_schema(case.table.schema))
     check_rows(case, regex_of(case).match(frame).toArrow())
 
 
-def test_python_function_is_shipped_to_the_tasks(spark) -> None:
+def test_python_function_is_shipped_to_the_tasks(either_spark) -> None:
     def same_tags(left: str, right: str) -> bool:
         return sorted(re.findall(r"#\w+", left)) == sorted(re.findall(r"#\w+", right))
 
@@ -38,5 +38,5 @@ def test_python_function_is_shipped_to_the_tasks(spark) -> None:
         output={"author": "author", "n": "Count()"},
         functions={"tagsEq": same_tags},
     )
-    found = query.match(spark.createDataFrame(TWEETS)).collect()
+    found = query.match(either_spark.createDataFrame(TWEETS)).collect()
     assert sorted(row["author"] for row in found) == ["ann", "ann", "ann"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
 from kleene.engine.compiled.jit import load
@@ -40,13 +40,15 @@ def template(name: str) -> str:
     return _TEMPLATES[name]
 
 
-def _below_the_line(path: Path) -> str:
-    return path.read_text(encoding="utf-8").split("# ---", 1)[1].split("\n", 1)[1]
+def _below_the_line(name: str) -> str:
+    # As a resource of the package: on a cluster the package may lie in a zip, where there are no paths.
+    text = resources.files("kleene.engine.compiled").joinpath("loops", f"{name}.py").read_text(encoding="utf-8")
+    return text.split("# ---", 1)[1].split("\n", 1)[1]
 
 
 # Read now: a file that changes later belongs to another version of the code that runs it.
 _TEMPLATES = {
-    name: _below_the_line(Path(__file__).parent / "loops" / f"{name}.py")
+    name: _below_the_line(name)
     for name in ("runs", "backtrack", "walk", "rows", "regex", "expansion", "negation", "sequences")
 }
 
