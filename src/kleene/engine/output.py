@@ -181,6 +181,20 @@ def arrow_type(type_: Type) -> pa.DataType:
     return _ARROW_TYPES.get(type_, pa.null())
 
 
+def arrow_numbers(values: Array, is_null: Array, type_: Type, target: pa.DataType) -> pa.Array:
+    """Plain values that are numbers, in an array, as an Arrow array of the target type."""
+    if type_ == BOOLEAN:
+        return pa.array(values != 0, mask=is_null).cast(target)
+    numbers = pa.array(values, mask=is_null)
+    if isinstance(type_, TimestampType):
+        numbers = numbers.cast(pa.timestamp("us", target.tz))
+    elif type_ == DATE:
+        numbers = numbers.cast(pa.int32()).cast(pa.date32())
+    elif type_ == DURATION:
+        numbers = numbers.cast(pa.duration("us"))
+    return numbers.cast(target)
+
+
 def arrow_values(values: list[Any], type_: Type, target: pa.DataType) -> pa.Array:
     """Plain values as an Arrow array of the target type."""
     match type_:

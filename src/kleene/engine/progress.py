@@ -16,11 +16,12 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.choice import choose
 from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.regex_engine import RegexProgram, RegexProgress, regex_output
+from kleene.engine.compiled.regex_engine import RegexProgram, RegexProgress
 from kleene.engine.compiled.row_engine import RowProgram, RowProgress
 from kleene.engine.compiled.sase_engine import SaseProgress
 from kleene.engine.compiled.sequence_engine import SequenceProgram, SequenceProgress
 from kleene.engine.matches import FlatMatches, flat_matches
+from kleene.engine.regex_columns import regex_table
 from kleene.engine.row_columns import one_row_table
 from kleene.engine.rows import check_follows, rows_of_matches
 from kleene.engine.run import ResultBatch, match_batches, program_of, row_batches, table_batches
@@ -129,8 +130,7 @@ class Progress:
             if query.rows_per_match is RowsPerMatch.ONE:
                 return table_batches(one_row_table(query, found, engine.program.jit))
             return row_batches(query, found.table, rows_of_matches(query, found.table, found))
-        completed = engine.feed(table, is_last)
-        return row_batches(query, completed.table, regex_output(query, completed))
+        return table_batches(regex_table(query, engine.feed(table, is_last)))
 
     def _fingerprint(self) -> str:
         query, plan = self._plan.query, self._plan

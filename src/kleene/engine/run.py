@@ -19,7 +19,7 @@ from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.jit import is_cached, is_loaded
 from kleene.engine.compiled.measures import MeasureProgram, computed_measures
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.regex_engine import RegexProgram, find_regex, regex_output
+from kleene.engine.compiled.regex_engine import RegexProgram, find_regex
 from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
 from kleene.engine.compiled.sase_engine import SaseProgram, find_matches
 from kleene.engine.compiled.sequence_engine import SequenceProgram, find_sequences
@@ -27,6 +27,7 @@ from kleene.engine.compressed import CompressedMatches, compressed_schema
 from kleene.engine.events import Events
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import output_schema, output_table
+from kleene.engine.regex_columns import regex_table
 from kleene.engine.row_columns import one_row_table
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
 from kleene.errors import ExecutionError, UnsupportedError
@@ -135,14 +136,21 @@ class Runner:
 
     def _row_table(self, query: AnalyzedRowPattern, table: pa.Table) -> pa.Table | None:
         """The result of ONE ROW PER MATCH column by column; None where rows are made one by one."""
-        program = self._rows_program
-        if not isinstance(program, RowProgram) or query.rows_per_match is not RowsPerMatch.ONE or not table.num_rows:
+        program, limit = self._rows_program, self.plan.run_limit
+        if isinstance(program, RegexProgram):
+            return self._by_either(
+                program,
+                table,
+                lambda: regex_table(query, find_regex(program, table, limit)),
+                lambda: row_output_table(query, table, rows.find_rows(query, table, limit)),
+            )
+        if program is None or query.rows_per_match is not RowsPerMatch.ONE or not table.num_rows:
             return None
         if not self._is_worth_compiling(program, table):
             return None
         self._seen -= table.num_rows  # it is asked again where rows are made one by one
         try:
-            return one_row_table(query, find_row_matches(program, table, self.plan.run_limit), program.jit)
+            return one_row_table(query, find_row_matches(program, table, limit), program.jit)
         except GaveUpError:
             return None
 
@@ -152,9 +160,7 @@ class Runner:
             return rows.find_rows(query, table, limit)
 
         def compiled() -> list[OutputRow]:
-            if isinstance(program, RegexProgram):
-                return regex_output(query, find_regex(program, table, limit))
-            assert program is not None
+            assert isinstance(program, RowProgram)
             return rows.rows_of_matches(query, table, find_row_matches(program, table, limit))
 
         return self._by_either(program, table, compiled, lambda: rows.find_rows(query, table, limit))

@@ -57,7 +57,7 @@ class _Generator:
         add_event = self._add_event()
         if len(self.registers.all) > MOST_REGISTERS:
             raise NotExpressibleError(f"{len(self.registers.all)} aggregates")
-        constants = f"INTEGERS = {self.registers.integers}\nFLOATS = {self.registers.floats}"
+        constants = f"ALLOCATES = False\nINTEGERS = {self.registers.integers}\nFLOATS = {self.registers.floats}"
         parts = [HEADER, constants, classify, holds, add_event, template("regex")]
         sources = [*automaton.following, automaton.start]
         return GeneratedRegex(

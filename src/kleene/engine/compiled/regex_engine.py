@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +15,9 @@ from kleene.engine.compiled.columns import Array, Dictionary
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
-from kleene.engine.compiled.regex_code import FIRST_REGISTER, NULL_COLUMN, GeneratedRegex, generate_regex
-from kleene.engine.compiled.registers import Register, Registers, forget_strings
-from kleene.engine.events import plain_values
+from kleene.engine.compiled.regex_code import FIRST_REGISTER, GeneratedRegex, generate_regex
+from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.regex_reference import too_many_partial_matches
-from kleene.engine.row_output import OutputRow
-from kleene.ir import expr as ir
-from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
 
 ROOM = 256
 
@@ -110,7 +106,7 @@ def run_regex(
     bits = np.zeros(rows, np.int64)
     if partial is None:
         partial = Partial(FIRST_REGISTER + generated.registers.integers, max(generated.registers.floats, 1))
-    st = np.zeros(8, np.int64)
+    st = np.zeros(9, np.int64)
     st[5], st[6] = run_limit, 1 if more_events else 0
     with np.errstate(all="ignore"):
         kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
@@ -146,109 +142,6 @@ def run_regex(
     if status != 0:
         raise GaveUpError(generated.layout.errors[-1000 - status])
     return FoundRegex(table, grouped, groups, kernel, dictionary, partial, int(st[3]), int(st[4]))
-
-
-def regex_output(query: AnalyzedRowPattern, found: FoundRegex) -> list[OutputRow]:
-    """A row for each match, in the order of the events that complete them."""
-    assert query.schema is not None
-    names = {n.name for m in query.measures for n in ir.walk(m.expression) if isinstance(n, ir.Attribute)}
-    needed = found.table
-    order = found.grouped.order
-    rows: list[OutputRow] = []
-    matches = found.rows()
-    ends = order[matches[:, 2]] if len(matches) else matches[:, 2]
-    last_events = needed.take(pa.array(ends))
-    ending = {name: plain_values(last_events.column(name), query.schema.type_of(name), name) for name in names}
-    collected = _Collected(query, found)
-    for number in range(found.matches):
-        here = _Measured(found, number, ending, collected)
-        values = tuple(evaluate(measure.expression, here) for measure in query.measures)
-        position = int(ends[number])
-        rows.append(OutputRow(position, values, (position,)))
-    return sorted(rows, key=lambda row: row.order)
-
-
-class _Collected:
-    """The events of a match, for Collect."""
-
-    def __init__(self, query: AnalyzedRowPattern, found: FoundRegex) -> None:
-        self._query, self._found = query, found
-        self._columns: dict[str, list[PlainValue]] = {}
-
-    def column(self, name: str) -> list[PlainValue]:
-        assert self._query.schema is not None
-        if name not in self._columns:
-            type_ = self._query.schema.type_of(name)
-            self._columns[name] = plain_values(self._found.table.column(name), type_, name)
-        return self._columns[name]
-
-    def values(self, argument: ir.Expr, number: int) -> list[Any]:
-        _, first, last = self._found.rows()[number]
-        positions = self._found.grouped.order[first : last + 1].tolist()
-        names = {node.name for node in ir.walk(argument) if isinstance(node, ir.Attribute)}
-        columns = {name: self.column(name) for name in names}
-        return [evaluate(argument, _Event(columns, position)) for position in positions]
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    columns: Mapping[str, Sequence[PlainValue]]
-    position: int
-
-    def value(self, expression: ir.Expr) -> Any:
-        assert isinstance(expression, ir.Attribute)
-        return self.columns[expression.name][self.position]
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """What an output is evaluated for: the completing event, and the registers of the match with it."""
-
-    found: FoundRegex
-    number: int
-    ending: Mapping[str, Sequence[PlainValue]]
-    collected: _Collected
-
-    def value(self, expression: ir.Expr) -> Any:
-        match expression:
-            case ir.Attribute(name=name):
-                return self.ending[name][self.number]
-            case ir.Aggregate(function="collect", argument=argument):
-                return self.collected.values(argument, self.number)
-            case ir.Aggregate(function=function, argument=argument):
-                registers = self.found.kernel.generated.measured[expression]
-                values = [self._register(register) for register in registers]
-                if function == "avg":
-                    return None if values[0] is None else average_of(expression, values[0], values[1])
-                if function == "delta":
-                    now = evaluate(argument, self)
-                    return None if values[0] is None or now is None else in_range(now - values[0], expression)
-                return values[0]
-        raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
-
-    def _register(self, register: Register) -> Any:
-        return register_value(
-            register,
-            self.found.kernel.generated.registers,
-            self.found.partial.oi[self.number],
-            self.found.partial.of[self.number],
-            self.found.dictionary,
-        )
-
-
-def register_value(
-    register: Register, registers: Registers, integers: Array, floats: Array, dictionary: Dictionary
-) -> Any:
-    """The plain value of a register, given its partial match's two rows."""
-    which, column = registers.place(register)
-    if register.function not in ("count", "known") and (integers[NULL_COLUMN] >> registers.null_bit(register)) & 1:
-        return None
-    if which == "f":
-        return float(floats[column])
-    value = int(integers[column])
-    if register.kind == "s":
-        return dictionary.strings[value]
-    return bool(value) if register.kind == "b" else value
 
 
 class RegexProgress:

@@ -181,6 +181,7 @@ class _Generator:
         wanted = self.query.members.get(after.variable or "", ())
         mask = sum(1 << n for n, name in enumerate(self.tables.variables) if name in wanted)
         lines = {
+            "ALLOCATES": False,
             "ALL_MATCHES": definition.selection is Selection.ALL_MATCHES,
             "LOOKS_AT_MATCH": looks,
             "REMEMBERS": self._remembers(looks),
