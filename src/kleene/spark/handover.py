@@ -23,7 +23,7 @@ from kleene.spark.gathering import GROUP, has_order_numbers
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.pushdown import spark_condition
 from kleene.spark.ranges import BASE, PLACE, RANGE, SIZE, Cutting, with_ranges
-from kleene.spark.schema import has_map
+from kleene.spark.schema import has_map, is_collated
 
 UNDECIDED = Uncut("not decided yet")
 
@@ -94,7 +94,7 @@ def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
     keys = [_normal(name, types[name]) for name in handover.key]
     group = F.xxhash64(*keys) if keys else F.lit(0).cast("long")
     names = handover.columns.names
-    frame = frame.select(*(quoted_column(name) for name in names))
+    frame = frame.select(*map(_by_code_points, handover.columns))
     if isinstance(handover.cutting, Cutting):
         first = handover.order[0].name
         frame = with_ranges(frame, handover.cutting, keys, _normal(first, types[first]))
@@ -113,6 +113,12 @@ def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
     if handover.sorting is Sorting.SPARK:
         frame = frame.sortWithinPartitions(quoted_column(GROUP).asc_nulls_first(), *_sorting(types, handover.order))
     return frame.toDF(*plain_names(names), *handover.further_columns)
+
+
+def _by_code_points(field: pa.Field) -> Column:
+    """The column; strings that Spark would compare by a collation are compared as they are from here on."""
+    column = quoted_column(field.name)
+    return F.collate(column, "UTF8_BINARY").alias(field.name) if is_collated(field) else column
 
 
 def _fields(schema: pa.Schema) -> dict[str, pa.Field]:

@@ -15,10 +15,12 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
+from pyspark.sql.types import CharType
 
 from kleene.ir import expr as ir
 from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, TimestampType
 from kleene.spark.names import quoted_column
+from kleene.spark.schema import is_collated, kept_spark_type
 
 _EXACT_FLOAT = 2**53
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -93,11 +95,9 @@ def _operand(expression: ir.Expr, columns: Mapping[str, pa.Field]) -> Column | N
 
 def _is_plain(field: pa.Field, attribute: ir.Expr) -> bool:
     """Whether Spark compares such a column as we do: not so strings with a collation, or padded ones."""
-    metadata = field.metadata or {}
-    kept = metadata.get(b"kleene.spark_field", b'"type":"string"').decode()
     type_ = attribute.type
     if type_ == STRING:
-        return '"type": "string"' in kept or '"type":"string"' in kept
+        return not is_collated(field) and not isinstance(kept_spark_type(field), CharType)
     if isinstance(type_, TimestampType):
         return bool(pa.types.is_timestamp(field.type))
     return type_ in (INTEGER, FLOAT, BOOLEAN, DATE)

@@ -67,6 +67,27 @@ def _arrow_type(type_: st.DataType, zone: str, column: str) -> pa.DataType:
     )
 
 
+def kept_spark_type(field: pa.Field) -> st.DataType | None:
+    """The Spark type that a field remembers; a CHAR or VARCHAR, which Spark may show as a string, as what it is."""
+    kept = (field.metadata or {}).get(_SPARK_FIELD)
+    if kept is None:
+        return None
+    found = st.StructField.fromJson(json.loads(kept))
+    told = str((found.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", ""))
+    if told.startswith("char"):
+        return st.CharType(int(told[len("char(") : -1]))
+    return found.dataType
+
+
+def is_collated(field: pa.Field) -> bool:
+    """Whether Spark compares the strings of the column otherwise than by code points."""
+    type_ = kept_spark_type(field)
+    return isinstance(type_, st.StringType) and getattr(type_, "collation", _BINARY) != _BINARY
+
+
+_BINARY = "UTF8_BINARY"
+
+
 def has_map(type_: pa.DataType) -> bool:
     """Whether values of the type hold a map, which Spark cannot compare."""
     if pa.types.is_map(type_):
