@@ -164,6 +164,10 @@ class Query:
         svg: bool = False,
         code: bool = False,
         analyze: bool = False,
+        pushdown: bool = True,
+        presorted: bool = False,
+        ranges: str | int = "auto",
+        range_size: int | None = None,
     ) -> str:
         """How the query is understood and will be run: its plan with reasons, its automaton, how the input is split.
 
@@ -181,13 +185,20 @@ class Query:
                    within 12 hours: events out of reach are not kept
         ...
 
-        With events attributes and types are checked too. `plan`, `statistics`, `engine` and `algorithm` are those of
-        `match`. `analyze` runs the query on the events (Arrow, or what converts to it) and adds what went through each
-        operator and how long it took. `dot` and `svg` give the automaton instead, for Graphviz or as a picture; `code`,
-        which needs events, the code that is compiled for the query.
+        With events attributes and types are checked too; with a Spark DataFrame it also says what travels to the tasks
+        and how. `plan`, `statistics`, `engine`, `algorithm`, and on Spark `pushdown`, `presorted`, `ranges` and
+        `range_size`, are those of `match`. `analyze` runs the query on the events (Arrow, or what converts to it) and
+        adds what went through each operator and how long it took. `dot` and `svg` give the automaton instead, for
+        Graphviz or as a picture; `code`, which needs events, the code that is compiled for the query.
         """
         options = {"plan": plan, "statistics": statistics, "engine": engine, "algorithm": algorithm}
-        table, chosen = self._explained(events, make_order_key(order_by, tie_break), type_column, options)
+        order, on_spark = make_order_key(order_by, tie_break), None
+        if events is not None and is_spark(events):
+            given = spark_batch().SparkOptions(pushdown, presorted, ranges, range_size)
+            job = spark_batch().job_of(self.definition, events, order, type_column, options, given)
+            table, chosen, on_spark = None, job.plan, job.explanation()
+        else:
+            table, chosen = self._explained(events, order, type_column, options)
         if code:
             return explain_code(chosen)
         if dot or svg:
@@ -197,14 +208,12 @@ class Query:
                 "explain(analyze=True) runs the query in this process, on events in Arrow's form",
                 hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
             )
-        return explain_text(chosen, table if analyze else None)
+        return explain_text(chosen, table if analyze else None, on_spark)
 
     def _explained(
         self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
     ) -> tuple[pa.Table | None, Plan]:
         """The events in their order, where they are in this process, and the plan."""
-        if events is not None and is_spark(events):
-            return None, spark_batch().plan_of(self.definition, events, order, type_column, options)
         if is_row_pattern(self.definition):
             if events is None:
                 return None, make_plan(analyze_row_pattern(self.definition, None), **options)

@@ -34,8 +34,11 @@ _SELECTIONS = {
 }
 
 
-def explain_text(plan: Plan, table: pa.Table | None = None) -> str:
-    """The explanation; with a table, the plan is run on it and what was counted is added."""
+def explain_text(plan: Plan, table: pa.Table | None = None, on_spark: str | None = None) -> str:
+    """The explanation; with a table, the plan is run on it and what was counted is added.
+
+    `on_spark` says how the events of a Spark DataFrame come to the engine.
+    """
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):
         text, facts = row_query_text(query.definition), _row_facts(query)
@@ -58,6 +61,8 @@ def explain_text(plan: Plan, table: pa.Table | None = None) -> str:
     lines += _section("plan", pipeline_text(pipeline, None if figures is None else figures.operators))
     if figures is not None:
         lines += _section("run", "\n".join(figures.whole))
+    if on_spark is not None:
+        lines += _section("on Spark", on_spark)
     return "\n".join([*lines, *_section("automaton", automaton)])
 
 

@@ -37,7 +37,7 @@ from kleene.plan.plan import ByKey, Plan, make_plan
 from kleene.schema import Schema
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.gathering import GROUP, TaskOrder
-from kleene.spark.handover import Handover, Sorting, choose_sorting, handed_over
+from kleene.spark.handover import Handover, Sorting, choose_sorting, handed_over, settings_text
 from kleene.spark.match_order import MATCH_ORDER, match_order_type
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.ranges import Cutting, choose_cutting
@@ -45,7 +45,7 @@ from kleene.spark.schema import arrow_schema, has_map, spark_schema
 from kleene.spark.source import check_frame_names, read_frames, session_zone
 from kleene.spark.worker import CHOICE, Chooser, KeyAdder, Matcher
 
-__all__ = ["MATCH_ORDER", "SparkJob", "SparkOptions", "job_of", "match", "plan_of"]
+__all__ = ["MATCH_ORDER", "SparkJob", "SparkOptions", "job_of", "match"]
 
 SHOWN_MATCH_ORDER = "match_order"
 
@@ -72,6 +72,10 @@ class SparkJob:
     @property
     def plan(self) -> Plan:
         return self.matcher.plan
+
+    def explanation(self) -> str:
+        """How events come to the tasks, for EXPLAIN, and which settings of the session bear on it."""
+        return f"{self.handover}\n{settings_text(self.frame, self.handover)}"
 
     def handed_over(self) -> DataFrame:
         return handed_over(self.frame, self.handover)
@@ -123,17 +127,6 @@ def match(
     if job.plan.pipeline is not None:
         warn(job.plan.pipeline.warnings)
     return job.matches()
-
-
-def plan_of(
-    definition: QueryDefinition,
-    events: DataFrame | Mapping[str, DataFrame],
-    order: OrderKey,
-    type_column: str | None,
-    options: Mapping[str, Any],
-) -> Plan:
-    """The plan for the events, of which only the schema is looked at."""
-    return job_of(definition, events, order, type_column, options).plan
 
 
 def job_of(

@@ -70,6 +70,23 @@ class Handover:
         return "\n".join(lines)
 
 
+USUAL_BATCH = 10_000
+
+
+def settings_text(frame: DataFrame, handover: Handover) -> str:
+    """The settings of the session that matter here, as they are; Kleene changes none."""
+    conf = frame.sparkSession.conf
+    lines = []
+    if handover.sorting is not Sorting.PRESORTED and (handover.key or isinstance(handover.cutting, Cutting)):
+        partitions = conf.get("spark.sql.shuffle.partitions")
+        lines.append(f"spark.sql.shuffle.partitions = {partitions}: so many tasks at most; three for each core is good")
+    batch = int(conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
+    if 0 < batch < USUAL_BATCH:
+        name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+        lines.append(f"{name} = {batch}: Spark's default of {USUAL_BATCH:,} hands events over faster")
+    return "\n".join(f"{'settings' if not number else '':<10} {line}" for number, line in enumerate(lines))
+
+
 def choose_sorting(columns: pa.Schema, order: Iterable[SortColumn], strict: tuple[str, ...]) -> tuple[Sorting, str]:
     """In the tasks where that can be done on numbers, which is faster than Spark's sort of rows; else in Spark."""
     first = next(iter(order))

@@ -53,6 +53,8 @@ def _atom(condition: ir.Expr, columns: Mapping[str, pa.Field]) -> Column | None:
             own = _operand(attribute, columns)
             if own is None or any(value is None for value in values) or not _of_one_type([attribute, *choices]):
                 return None
+            if any(map(_is_zero, choices)):
+                return None
             return own.isin(*values)
         case ir.Attribute() if condition.type == BOOLEAN:
             return _operand(condition, columns)
@@ -62,6 +64,8 @@ def _atom(condition: ir.Expr, columns: Mapping[str, pa.Field]) -> Column | None:
 def _comparison(operator: str, left: ir.Expr, right: ir.Expr, columns: Mapping[str, pa.Field]) -> Column | None:
     one, other = _operand(left, columns), _operand(right, columns)
     if one is None or other is None or not _of_one_type([left, right]):
+        return None
+    if operator in ("=", "<=", ">=") and (_is_zero(left) or _is_zero(right)):
         return None
     match operator:
         case "=":
@@ -75,6 +79,12 @@ def _comparison(operator: str, left: ir.Expr, right: ir.Expr, columns: Mapping[s
         case ">":
             return one > other
     return one >= other
+
+
+def _is_zero(expression: ir.Expr) -> bool:
+    """Files may know their least and greatest values; to some formats -0.0 and 0.0 are two."""
+    literal = expression.operand if isinstance(expression, ir.Cast) else expression
+    return isinstance(literal, ir.Literal) and expression.type == FLOAT and literal.value == 0
 
 
 def _of_one_type(operands: list[ir.Expr]) -> bool:
@@ -117,7 +127,7 @@ def _literal(literal: ir.Literal) -> Column | None:
                 return F.expr(f"timestamp_micros({value})")
             return F.expr(f"TIMESTAMP_NTZ '{(_EPOCH + dt.timedelta(microseconds=value)).isoformat(' ')}'")
         case float() if type_ == FLOAT and value == value:
-            return F.lit(value)
+            return F.lit(value + 0.0)
         case str() if type_ == STRING:
             return F.lit(value)
     return None
