@@ -32,6 +32,7 @@ from kleene.engine.row_reference import cannot_skip
 from kleene.engine.rows import find_rows, rows_of_matches
 from kleene.engine.run import ROWS_PER_BATCH, Runner, match_batches
 from kleene.ir import expr as ir
+from kleene.ir.may_fail import may_fail
 from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, Window, WindowUnit
 from kleene.ir.pattern import can_be_empty, has_exclusion, longest
 from kleene.plan.plan import Plan
@@ -75,11 +76,27 @@ def reach_of(plan: Plan) -> Reach | Uncut:
     order_type = query.time_type
     if order_type not in (INTEGER, FLOAT, DATE) and not isinstance(order_type, TimestampType):
         return Uncut("ranges are cut by numbers and times, and the order key is neither")
+    if is_choosing(plan) and any(map(may_fail, _computed(query))):
+        return Uncut("a candidate that is not chosen could be an error: a value may not fit")
     if isinstance(query, AnalyzedRowPattern):
         return _reach_of_rows(query)
     if plan.mode == "compressed":
         return Uncut("compressed output holds all matches of an event together")
     return _reach_of_events(query)
+
+
+def _computed(query: AnalyzedQuery | AnalyzedRowPattern) -> Iterator[ir.Expr]:
+    """All that is computed for a candidate."""
+    yield from (measure.expression for measure in query.measures or ())
+    if isinstance(query, AnalyzedRowPattern):
+        yield from (condition for _, condition in query.conditions)
+        return
+    for component in query.components:
+        yield from (item.expression for item in (*component.begin, *component.take, *component.complete))
+    for negation in query.negations:
+        yield from (item.expression for item in negation.predicates)
+    if query.having is not None:
+        yield query.having
 
 
 def _reach_of_events(query: AnalyzedQuery) -> Reach | Uncut:
@@ -253,7 +270,7 @@ class RangeMatcher:
         name = query.order_by[0].name
         own = part.table.column(name).slice(part.own.start, len(part.own))
         times = times_array(pa.table({name: own}), name, query.time_type)
-        reached = int(np.searchsorted(times, times[0] + ahead.time)) if len(times) else 0
+        reached = int(np.searchsorted(times - times[0], ahead.time)) if len(times) else 0
         return reached + ahead.rows + 1
 
     def _row_batches(self, query: AnalyzedRowPattern, part: Range, found: FoundRows) -> Iterator[Candidates]:
@@ -355,8 +372,8 @@ def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> It
             continue
         low, high = begin, end
         if reach.back.time is not None:
-            low = int(np.searchsorted(times, times[begin] - reach.back.time))
+            low = begin - int(np.searchsorted((times[begin] - times[:begin])[::-1], reach.back.time, "right"))
         if reach.ahead.time is not None:
-            high = int(np.searchsorted(times, times[end - 1] + reach.ahead.time))
+            high = end - 1 + int(np.searchsorted(times[end - 1 :] - times[end - 1], reach.ahead.time))
         low, high = max(low - reach.back.rows, 0), min(high + reach.ahead.rows, table.num_rows)
         yield Range(table.slice(low, high - low), range(begin - low, end - low), begin)

@@ -156,7 +156,10 @@ def _heavy_keys(events: DataFrame, names: Sequence[str], cutting: Cutting) -> Da
         .agg(F.count(F.lit(1)).alias(_COUNT), F.min(number).alias(_LEAST), F.max(number).alias("most"))
     )
     span = F.col("most") - F.col(_LEAST)
-    heavy = counted.where((F.col(_COUNT) > cutting.least) & (span < 1e300))
+    # Beyond 2^53 whole numbers would be rounded, and times that are apart could meet.
+    largest = F.greatest(F.abs(_LEAST), F.abs("most"))
+    is_exact = largest < (1e300 if pa.types.is_floating(cutting.order_type) else 2.0**53)
+    heavy = counted.where((F.col(_COUNT) > cutting.least) & is_exact)
     width = F.when(span > 0, span / SLOTS * (1 + 1e-9)).otherwise(F.lit(1.0))
     # In one Spark partition and in order, so that a key has the same number wherever this is computed.
     alone = heavy.coalesce(1).sortWithinPartitions(*names) if names else heavy
