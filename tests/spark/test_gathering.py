@@ -63,6 +63,15 @@ def test_descending_order() -> None:
     assert list(map(plain, table.to_pylist())) == in_plain_order(given, sign=-1)
 
 
+def test_runs_in_which_other_strings_are_frequent_go_together(monkeypatch) -> None:
+    monkeypatch.setattr(gathering, "BATCH", 2)
+    order = TaskOrder((SortColumn("t", False, None),))
+    often = pa.table({"s": ["a", "a"], "t": [0, 1], GROUP: [7, 7]})
+    seldom = pa.table({"s": ["b", "c"], "t": [2, 3], GROUP: [7, 7]})
+    found = list(groups_of(sorted_tables([often, seldom, often.slice(0, 0)], order, 1), at_once=2))
+    assert pa.concat_tables([part.table for part in found]).column("s").to_pylist() == ["a", "a", "b", "c"]
+
+
 def test_no_events_are_no_tables() -> None:
     assert list(sorted_tables([], BY_TIME)) == []
     assert list(groups_of([])) == []

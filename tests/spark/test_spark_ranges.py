@@ -87,15 +87,16 @@ def test_only_heavy_keys_are_cut(spark) -> None:
     assert rows_of(query.match(frame, order_by=["t", "n"], range_size=50)) == expected
 
 
-@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE", "DOUBLE"])
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE", "DOUBLE", "NANOSECONDS", "TINY"])
 def test_ranges_by_times_of_all_kinds(kind: str, spark) -> None:
     step = "DAY" if kind == "DATE" else "SECOND"
     text = f"CAST(TIMESTAMP '2024-03-31 00:00:00' + make_dt_interval(0,0,0,id) AS {kind})"
     if kind == "DATE":
         text = "date_add(DATE '2024-01-01', CAST(id AS INT))"
-    if kind == "DOUBLE":
-        text = "CAST(id AS DOUBLE) / 2"
-    window = "4" if kind == "DOUBLE" else f"4 {step}s"
+    numbers = {"DOUBLE": "CAST(id AS DOUBLE) / 2", "TINY": "CAST(id AS DOUBLE) * 5e-324"}
+    numbers["NANOSECONDS"] = "1700000000000000000 + 97 * (id div 2) + 2 * (id % 2)"
+    text = numbers.get(kind, text)
+    window = "4" if kind in numbers else f"4 {step}s"
     frame = spark.range(400).selectExpr(f"{text} AS t", "id AS n", "hash(id) % 7 AS x")
     query = kleene.match_recognize(
         f"ORDER BY t, n MEASURES A.n AS a, B.n AS b PATTERN (A C* B) WITHIN {window} DEFINE C AS C.x < 3, B AS B.x > 3"

@@ -99,10 +99,8 @@ def _compact(column: pa.ChunkedArray) -> pa.Array:
     whole = column.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
-    if pa.types.is_string(whole.type):
-        encoded = whole.dictionary_encode()
-        return encoded if 2 * len(encoded.dictionary) <= len(whole) else whole
-    return whole
+    # All of them, also where few are the same: tables that are put together again must be alike.
+    return whole.dictionary_encode() if pa.types.is_string(whole.type) else whole
 
 
 def _ascends(numbers: Array) -> bool:
@@ -129,6 +127,8 @@ def sorted_tables(
     held_bytes = 0
     runs: list[_Run] = []
     for batch in batches:
+        if not batch.num_rows:
+            continue
         held.append(batch)
         held_bytes += batch.nbytes
         if held_bytes > most_bytes:
@@ -211,7 +211,7 @@ def _merged(runs: list[_Run], order: TaskOrder) -> Iterator[pa.Table]:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Runs may differ in which strings are codes, and have codes of their own."""
+    """Each run has codes of its own for its strings."""
     return pa.table([decoded(column) for column in table.columns], names=table.column_names)
 
 

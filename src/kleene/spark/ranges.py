@@ -38,6 +38,7 @@ SLOTS = 4096
 RANGE_SIZE = 1 << 18
 LEAST_BYTES, LEAST_BYTES_BY_KEY = 32 << 20, 512 << 20
 """Inputs that Spark takes for smaller are not cut: there is little to gain, the less so where keys divide it anyway."""
+MOST_SPAN, LEAST_WIDTH = 2.0**62, 1e-200
 MOST_COPIED = 0.25
 """Ranges are made larger until at most this part of the events is sent twice."""
 
@@ -123,7 +124,9 @@ def with_ranges(frame: DataFrame, cutting: Cutting, key: Sequence[Column], order
     """
     names = [f"{_KEY}{number}" for number in range(len(key))]
     events = frame.select("*", *(column.alias(name) for column, name in zip(key, names, strict=True)))
-    events = events.withColumn(_NUMBER, order_number(order, cutting.order_type).cast("double"))
+    is_float = pa.types.is_floating(cutting.order_type)
+    number = order_number(order, cutting.order_type).cast("double" if is_float else "long")
+    events = events.withColumn(_NUMBER, number)
     heavy = _heavy_keys(events, names, cutting)
     slots = _slots(events, heavy, names, cutting)
     known = _joined(events, heavy, names, "left").withColumn(_SLOT, _slot())
@@ -151,16 +154,15 @@ def _heavy_keys(events: DataFrame, names: Sequence[str], cutting: Cutting) -> Da
     """Keys with more than so many events: the number of the key, its least time, the width of its slots."""
     number = F.col(_NUMBER)
     counted = (
-        events.where(number.isNotNull() & ~F.isnan(number))
+        events.where(_is_there(cutting))
         .groupBy(*names)
         .agg(F.count(F.lit(1)).alias(_COUNT), F.min(number).alias(_LEAST), F.max(number).alias("most"))
     )
-    span = F.col("most") - F.col(_LEAST)
-    # Beyond 2^53 whole numbers would be rounded, and times that are apart could meet.
-    largest = F.greatest(F.abs(_LEAST), F.abs("most"))
-    is_exact = largest < (1e300 if pa.types.is_floating(cutting.order_type) else 2.0**53)
-    heavy = counted.where((F.col(_COUNT) > cutting.least) & is_exact)
-    width = F.when(span > 0, span / SLOTS * (1 + 1e-9)).otherwise(F.lit(1.0))
+    # In floating point, since the difference of whole numbers may not fit; beyond this, a key is not cut.
+    span = F.col("most").cast("double") - F.col(_LEAST).cast("double")
+    heavy = counted.where((F.col(_COUNT) > cutting.least) & (span < MOST_SPAN))
+    width = span / SLOTS * (1 + 1e-9)
+    width = F.when(width > LEAST_WIDTH, width).otherwise(F.lit(1.0))
     # In one Spark partition and in order, so that a key has the same number wherever this is computed.
     alone = heavy.coalesce(1).sortWithinPartitions(*names) if names else heavy
     numbered = alone.withColumn(_ID, F.monotonically_increasing_id())
@@ -177,14 +179,20 @@ def _joined(events: DataFrame, heavy: DataFrame, names: Sequence[str], how: str)
     return events.join(F.broadcast(renamed), reduce(Column.__and__, same), how)
 
 
+def _is_there(cutting: Cutting) -> Column:
+    number = F.col(_NUMBER)
+    return number.isNotNull() & ~F.isnan(number) if pa.types.is_floating(cutting.order_type) else number.isNotNull()
+
+
 def _slot() -> Column:
-    return F.floor((F.col(_NUMBER) - F.col(_LEAST)) / F.col(_WIDTH)).cast("int")
+    """The difference first: of large numbers that lie close together it is exact."""
+    return F.floor((F.col(_NUMBER) - F.col(_LEAST)).cast("double") / F.col(_WIDTH)).cast("int")
 
 
 def _slots(events: DataFrame, heavy: DataFrame, names: Sequence[str], cutting: Cutting) -> DataFrame:
     """For each slot of a heavy key, the ranges that read it."""
     of_heavy = _joined(events.select(*names, _NUMBER), heavy, names, "inner")
-    of_heavy = of_heavy.where(F.col(_NUMBER).isNotNull() & ~F.isnan(_NUMBER))
+    of_heavy = of_heavy.where(_is_there(cutting))
     counts = of_heavy.groupBy(_ID, _slot().alias(_SLOT), _WIDTH).agg(F.count(F.lit(1)).alias(_COUNT))
     by_key = counts.groupBy(_ID, _WIDTH).agg(F.array_sort(F.collect_list(F.struct(_SLOT, _COUNT))).alias("counts"))
     return by_key.mapInArrow(RangeMaker(cutting), RangeMaker.result())

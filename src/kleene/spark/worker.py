@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import check_order_key, null_order_key
 from kleene.engine.progress import Progress
 from kleene.engine.ranges import Candidates, MatchChooser, Range, RangeMatcher, Reach, RowChooser, is_choosing
@@ -75,8 +76,11 @@ class Matcher:
             tables = sorted_tables(tables, self.order)
         elif self.sorting is Sorting.PRESORTED:
             tables = checked_order(tables, self.order)
-        for found in self._found(tables):
-            yield from self._given_out(found)
+        try:
+            for found in self._found(tables):
+                yield from self._given_out(found)
+        except GaveUpError as error:
+            raise ExecutionError(error.message, hint=error.hint) from None
 
     def _found(self, tables: Iterable[pa.Table]) -> Iterator[Iterable[ResultBatch | Candidates]]:
         runner, large = Runner(self.plan), _LargeGroup(self.plan, self.columns, self.with_times)
@@ -220,7 +224,7 @@ class _LargeGroup:
         self._plan, self._columns, self._with_times = plan, columns, with_times
         self._progress: Progress | None = None
         self._held: list[pa.Table] = []
-        self._can_flow = plan.mode == "verbose"
+        self._can_flow = plan.mode == "verbose" and not _needs_all(plan)
 
     def add(self, events: pa.Table, is_last: bool) -> Iterator[ResultBatch] | None:
         """The matches that the part completes; None where the group is whole now, and not matched yet."""
@@ -246,6 +250,11 @@ class _LargeGroup:
         whole = pa.concat_tables(self._held)
         self._held = []
         return whole
+
+
+def _needs_all(plan: Plan) -> bool:
+    """Whether only the interpreter, which needs all events, may have an answer: where order keys may be NULL."""
+    return isinstance(plan.query, AnalyzedRowPattern) and plan.query.order_by[0].nulls_first is not None
 
 
 def checked_order(tables: Iterable[pa.Table], order: TaskOrder) -> Iterator[pa.Table]:
