@@ -16,6 +16,7 @@ from kleene.analysis.value_types import FUNCTIONS
 from kleene.engine import compressed
 from kleene.engine import progress as engine_progress
 from kleene.engine.choice import SMALL
+from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, run
@@ -55,6 +56,7 @@ class Query:
         algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
         match_order: bool = False,
+        match_id: bool = False,
         plan: Mapping[str, str] | None = None,
         statistics: Mapping[str, Mapping[str, float]] | None = None,
         pushdown: bool = True,
@@ -88,6 +90,8 @@ class Query:
         statistics: {"events": {type: count}, "distinct": {attribute: count}}, by which a plan is chosen; for tables in
             this process they are measured on a sample.
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
+        match_id: for SASE queries, adds a column of that name that depends on nothing but the events of the match, so
+            that it is the same in every run, in process and on Spark.
         pushdown: on Spark, whether events that the query cannot use are left out by Spark, before they travel.
         presorted: on Spark, says that the events of a key stand together in one Spark partition, in order, so that
             nothing is shuffled or sorted; it is checked, and an error if it is not so.
@@ -98,18 +102,24 @@ class Query:
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
         if is_row_pattern(self.definition):
-            refuse_order(order_by, tie_break, format, match_order)
+            refuse_order(order_by, tie_break, format, match_order, match_id)
             order = OrderKey(())
         else:
             order = make_order_key(() if order_by is None else order_by, tie_break)
         if is_spark(events):
             batch = spark_batch()
-            given = batch.SparkOptions(pushdown, presorted, ranges, range_size)
+            given = batch.SparkOptions(pushdown, presorted, ranges, range_size, match_id)
             return batch.match(self.definition, events, order, type_column, options, given, match_order=match_order)
         if is_row_pattern(self.definition):
             return match_rows(self.definition, events, options)
         table, chosen = prepare(self.definition, events, order, type_column, options)
-        return Runner(chosen).compressed(table) if mode == "compressed" else run(chosen, table)
+        if mode == "compressed":
+            return Runner(chosen).compressed(table)
+        return run(
+            chosen,
+            table,
+            id_columns=columns_read(chosen.query, table.column_names, order.columns) if match_id else None,
+        )
 
     def progress(
         self,
@@ -302,7 +312,12 @@ def prepare_rows(definition: QueryDefinition, events: Any, options: Mapping[str,
     return sorted_rows(query, with_computed_keys(query, table)), plan
 
 
-def refuse_order(order_by: object, tie_break: object, format: str, match_order: bool) -> None:
+def refuse_order(order_by: object, tie_break: object, format: str, match_order: bool, match_id: bool = False) -> None:
+    if match_id:
+        raise SchemaError(
+            "match_id is for SASE queries",
+            hint="Give out the partition's columns and MATCH_NUMBER(), which together name a match.",
+        )
     if match_order:
         raise SchemaError(
             "match_order is for SASE queries", hint="Give out what to order by: a measure, or ALL ROWS PER MATCH."

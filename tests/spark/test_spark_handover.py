@@ -129,3 +129,19 @@ def test_results_are_written_partitioned_and_read_again(spark, tmp_path: Path) -
     again = spark.read.parquet(str(tmp_path / "matches"))
     assert sorted(p.name for p in (tmp_path / "matches").iterdir() if p.is_dir()) == ["k=1", "k=2", "k=3"]
     assert sorted((r.k, r.a, r.b) for r in again.collect()) == sorted((r.k, r.a, r.b) for r in found.collect())
+
+
+def test_match_ids_are_the_same_in_every_run(spark) -> None:
+    rows = [row for row in SORTED if row[1] < 12]
+    query = kleene.sase("EVENT SEQ(A a, B b) WHERE [k] WITHIN 10 RETURN a.k AS k, a.t AS a, b.t AS b")
+    columns = zip(*rows, strict=True)
+    table = pa.table({name: list(values) for name, values in zip(("type", "t", "k", "x"), columns, strict=True)})
+    expected = query.match(table, order_by="t", match_id=True).to_pylist()
+    assert len({row["match_id"] for row in expected}) == len(expected) > 10
+    frame = in_place(spark, rows[::-1]).repartition(3)
+    for options in ({}, {"ranges": 3}):
+        found = query.match(frame, order_by="t", match_id=True, **options)
+        assert found.columns == ["k", "a", "b", "match_id"]
+        assert sorted(map(repr, found.toArrow().to_pylist())) == sorted(map(repr, expected))
+    with pytest.raises(kleene.SchemaError, match="match_id is for SASE queries"):
+        kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A)").match(table, match_id=True)

@@ -106,6 +106,14 @@ def test_ranges_by_times_of_all_kinds(kind: str, spark) -> None:
     assert expected
 
 
+def test_events_without_an_order_key_are_counted_once(spark) -> None:
+    frame = spark.range(40).selectExpr("if(id < 36, CAST(id AS DOUBLE), if(id < 39, double('NaN'), NULL)) AS t")
+    query = kleene.match_recognize("ORDER BY t MEASURES PREV(A.t, 5) AS `a.b` PATTERN (A B)")
+    assert query.match(frame.where("t < 36"), ranges=5).count() == 18
+    with pytest.raises(Exception, match="4 rows have no order key"):
+        query.match(frame, ranges=20).collect()
+
+
 def test_query_without_a_bound_is_not_cut(spark) -> None:
     frame = spark.range(10).selectExpr("id AS t")
     query = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A B+) DEFINE B AS B.t > A.t")

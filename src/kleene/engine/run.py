@@ -25,6 +25,7 @@ from kleene.engine.compiled.sase_engine import SaseProgram, find_matches
 from kleene.engine.compiled.sequence_engine import SequenceProgram, find_sequences
 from kleene.engine.compressed import CompressedMatches, compressed_schema
 from kleene.engine.events import Events
+from kleene.engine.match_ids import MATCH_ID, match_ids
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.output import output_schema, output_table
 from kleene.engine.regex_columns import regex_table
@@ -40,9 +41,10 @@ ROWS_PER_BATCH = 10_000
 Found = TypeVar("Found")
 
 
-def run(plan: Plan, table: pa.Table, with_times: bool = False) -> pa.Table:
-    """The matches as rows, in output order."""
-    batches = [part.table for part in Runner(plan).batches(table, with_times)]
+def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Sequence[str] | None = None) -> pa.Table:
+    """The matches as rows, in output order; with the columns that ids are made of, each with its id."""
+    parts = Runner(plan).batches(table, with_times)
+    batches = [part.table if id_columns is None else part.with_ids(plan, id_columns) for part in parts]
     return batches[0] if len(batches) == 1 else pa.concat_tables(batches)
 
 
@@ -61,6 +63,19 @@ class ResultBatch:
     table: pa.Table
     matches: FlatMatches | None = None
     events: pa.Table | None = None
+
+    def with_ids(self, plan: Plan, names: Sequence[str]) -> pa.Table:
+        return with_match_ids(self.table, self.events, self.matches, plan, names)
+
+
+def with_match_ids(
+    table: pa.Table, events: pa.Table | None, matches: FlatMatches | None, plan: Plan, names: Sequence[str]
+) -> pa.Table:
+    """The rows with a column of the matches' ids; where an event stands twice in the input, so may a match."""
+    assert events is not None
+    assert matches is not None
+    assert plan.query.schema is not None
+    return table.append_column(MATCH_ID, match_ids(events, matches, names, plan.query.schema))
 
 
 class Runner:

@@ -27,6 +27,7 @@ from kleene.analysis.row_pattern import (
 from kleene.analysis.value_types import type_of
 from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import OrderKey, attributes_of
+from kleene.engine.match_ids import MATCH_ID
 from kleene.engine.output import arrow_type
 from kleene.engine.ranges import Uncut, reach_of
 from kleene.engine.run import result_schema
@@ -58,6 +59,7 @@ class SparkOptions:
     presorted: bool = False
     ranges: str | int = "auto"
     range_size: int | None = None
+    match_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class SparkJob:
         order = (then.asc(), first.desc()) if is_sase else (first.asc(),)
         together = candidates.repartition(F.when(key.isNull(), F.spark_partition_id().cast("long")).otherwise(key))
         in_order = together.sortWithinPartitions(key.asc(), *order)
+        in_order = in_order.toDF(*plain_names(self.matcher.result.names), *CHOICE)
         chooser = Chooser(self.plan.query, self.matcher.result)
         return in_order.mapInArrow(chooser, spark_schema(self.matcher.result))
 
@@ -170,6 +173,9 @@ def job_of(
         plan,
     )
     result = result_schema(plan, columns, with_times)
+    id_columns = None
+    if given.match_id and plan.mode == "verbose":
+        id_columns, result = tuple(columns.names), result.append(pa.field(MATCH_ID, pa.string()))
     carried = None
     if match_order:
         carried = tuple(name for name in by if not has_map(columns.field(name).type))
@@ -178,7 +184,7 @@ def job_of(
     # A key that the query did not say forms no partitions: its engine sees one stream, which must be in order.
     # Time is enough: sorting is stable, and each key is in order already.
     mixed_by = order.order_by[:1] if isinstance(split, ByKey) and split.is_implied else ()
-    return SparkJob(source.frame, handover, _matcher(plan, handover, result, carried, with_times, mixed_by))
+    return SparkJob(source.frame, handover, _matcher(plan, handover, result, carried, with_times, mixed_by, id_columns))
 
 
 def _job_on_rows(
@@ -248,6 +254,7 @@ def _matcher(
     carried: tuple[str, ...] | None = None,
     with_times: bool = False,
     mixed_by: tuple[str, ...] = (),
+    id_columns: tuple[str, ...] | None = None,
 ) -> Matcher:
     return Matcher(
         plan,
@@ -260,6 +267,7 @@ def _matcher(
         with_times,
         mixed_by,
         handover.cutting.reach if isinstance(handover.cutting, Cutting) else None,
+        id_columns,
     )
 
 

@@ -129,7 +129,7 @@ def with_ranges(frame: DataFrame, cutting: Cutting, key: Sequence[Column], order
     events = events.withColumn(_NUMBER, number)
     heavy = _heavy_keys(events, names, cutting)
     slots = _slots(events, heavy, names, cutting)
-    known = _joined(events, heavy, names, "left").withColumn(_SLOT, _slot())
+    known = _joined(events, heavy, names, "left").withColumn(_SLOT, F.when(_is_there(cutting), _slot()))
     sent = known.join(F.broadcast(slots), [_ID, _SLOT], "left")
     return sent.select(*(quoted_column(name) for name in frame.columns), PLACE, RANGE, BASE, SIZE)
 

@@ -54,6 +54,8 @@ def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput
         schemas[name] = arrow_schema(frame.schema, session_zone(frame))
         check_order_columns(order, frame.columns, f"input '{name}'")
     unified = unified_schema(schemas)
+    if frames:
+        _check_case(unified.names, "the inputs together", next(iter(frames.values())))
     parts = [_as_unified(frame, name, schemas[name], unified) for name, frame in frames.items()]
     together = parts[0]
     for part in parts[1:]:
@@ -67,6 +69,10 @@ def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput
 def check_frame_names(frame: DataFrame, what: str) -> None:
     names = [column for column in frame.columns if column != MATCH_ORDER]
     check_names(names, what)
+    _check_case(names, what, frame)
+
+
+def _check_case(names: list[str], what: str, frame: DataFrame) -> None:
     if frame.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
         folded = [name.lower() for name in names]
         twice = [name for name in names if folded.count(name.lower()) > 1] if len(set(folded)) < len(folded) else []

@@ -16,7 +16,7 @@ from kleene.engine.events import check_order_key, null_order_key
 from kleene.engine.progress import Progress
 from kleene.engine.ranges import Candidates, MatchChooser, Range, RangeMatcher, Reach, RowChooser, is_choosing
 from kleene.engine.rows import with_computed_keys
-from kleene.engine.run import ResultBatch, Runner
+from kleene.engine.run import ResultBatch, Runner, with_match_ids
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError, UnsupportedError, printable
 from kleene.ir import expr as ir
@@ -62,6 +62,7 @@ class Matcher:
     with_times: bool = False
     mixed_by: tuple[str, ...] = ()  # the order to put the events of several keys in, if the query has no partitions
     reach: Reach | None = None  # of ranges, if the input is cut
+    id_columns: tuple[str, ...] | None = None  # what ids of matches are made of, if there are ids
 
     @property
     def output(self) -> pa.Schema:
@@ -128,6 +129,8 @@ class Matcher:
         output = self.output
         for part in parts:
             rows = part.table
+            if self.id_columns is not None:
+                rows = with_match_ids(rows, part.events, part.matches, self.plan, self.id_columns)
             if self.carried is not None:
                 assert part.matches is not None
                 order = match_order_column(part.events, part.matches, self.carried)
