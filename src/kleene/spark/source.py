@@ -55,7 +55,7 @@ def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput
         check_order_columns(order, frame.columns, f"input '{name}'")
     unified = unified_schema(schemas)
     if frames:
-        _check_case(unified.names, "the inputs together", next(iter(frames.values())))
+        _check_case(unified.names, "the inputs", next(iter(frames.values())))
     parts = [_as_unified(frame, name, schemas[name], unified) for name, frame in frames.items()]
     together = parts[0]
     for part in parts[1:]:
@@ -78,7 +78,7 @@ def _check_case(names: list[str], what: str, frame: DataFrame) -> None:
         twice = [name for name in names if folded.count(name.lower()) > 1] if len(set(folded)) < len(folded) else []
         if twice:
             raise SchemaError(
-                f"{what} has columns that Spark takes for one: {listed(twice)}",
+                f"columns of {what} that Spark takes for one: {listed(twice)}",
                 hint="Rename one of them, or set spark.sql.caseSensitive to true.",
             )
 
