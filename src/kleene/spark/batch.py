@@ -268,6 +268,7 @@ def _matcher(
         mixed_by,
         handover.cutting.reach if isinstance(handover.cutting, Cutting) else None,
         id_columns,
+        bool(handover.key),
     )
 
 

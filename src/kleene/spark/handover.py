@@ -22,7 +22,7 @@ from kleene.ir.text import expression_text
 from kleene.spark.gathering import GROUP, has_order_numbers
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.pushdown import spark_condition
-from kleene.spark.ranges import BASE, PLACE, RANGE, SIZE, Cutting, with_ranges
+from kleene.spark.ranges import FOREIGN, INFO, PLACE, Cutting, with_ranges
 from kleene.spark.schema import has_map, is_collated
 
 UNDECIDED = Uncut("not decided yet")
@@ -53,7 +53,7 @@ class Handover:
     @property
     def further_columns(self) -> tuple[str, ...]:
         """What an event carries besides the query's columns."""
-        return (GROUP, RANGE, BASE, SIZE) if isinstance(self.cutting, Cutting) else (GROUP,)
+        return (GROUP, INFO) if isinstance(self.cutting, Cutting) else (GROUP,)
 
     def __str__(self) -> str:
         names = ", ".join(self.columns.names)
@@ -124,12 +124,19 @@ def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
     )
     if handover.sorting is not Sorting.PRESORTED:
         is_one = not handover.key and not isinstance(handover.cutting, Cutting)
-        frame = frame.repartition(1) if is_one else frame.repartition(quoted_column(GROUP))
+        frame = frame.repartition(1) if is_one else frame.repartition(_without_marks(handover))
     elif not handover.key:
         frame = frame.coalesce(1)
     if handover.sorting is Sorting.SPARK:
-        frame = frame.sortWithinPartitions(quoted_column(GROUP).asc_nulls_first(), *_sorting(types, handover.order))
+        group = _without_marks(handover)
+        frame = frame.sortWithinPartitions(group.asc_nulls_first(), *_sorting(types, handover.order))
     return frame.toDF(*plain_names(names), *handover.further_columns)
+
+
+def _without_marks(handover: Handover) -> Column:
+    """The group that an event is sent to: whether it is the range's own makes no difference."""
+    group = quoted_column(GROUP)
+    return group.bitwiseAND(F.lit(~FOREIGN)) if isinstance(handover.cutting, Cutting) else group
 
 
 def _by_code_points(field: pa.Field) -> Column:

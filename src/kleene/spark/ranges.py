@@ -22,16 +22,17 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
-from pyspark.sql import types as st
 
 from kleene.engine.ranges import Extent, Reach, Uncut
 from kleene.errors import UnsupportedError, shown
 from kleene.ir.evaluate import MICROSECONDS_PER_DAY
 from kleene.spark.names import quoted_column
 
-RANGE, BASE, SIZE = "__kleene_range", "__kleene_base", "__kleene_size"
-"""Of an event sent to a range: its number; how many events of the key come before its own; how many its own are, below
-0 where the event is not one of them."""
+INFO = "__kleene_range"
+"""Of an event sent to a range, as text: the range's number, how many events of the key come before its own, and how
+many its own are. Where there is no key it is told by some of a range's events only: a column of NULLs costs little."""
+FOREIGN = 1 << 62
+"""In a group's number: the event is not one of the range's own."""
 KEY_BITS = 32
 """The number of a range has the number of its key in the bits above these."""
 SLOTS = 4096
@@ -118,20 +119,33 @@ def _estimated_bytes(frame: DataFrame) -> int | None:
 
 
 def with_ranges(frame: DataFrame, cutting: Cutting, key: Sequence[Column], order: Column) -> DataFrame:
-    """The events, each as often as ranges read it, with RANGE, BASE and SIZE; NULL there for keys that are not cut.
-
-    The column that the Spark partition is chosen by is added as PLACE.
-    """
+    """The events, each as often as ranges read it, with group (PLACE) and INFO, both NULL where nothing is cut."""
     names = [f"{_KEY}{number}" for number in range(len(key))]
     events = frame.select("*", *(column.alias(name) for column, name in zip(key, names, strict=True)))
     is_float = pa.types.is_floating(cutting.order_type)
     number = order_number(order, cutting.order_type).cast("double" if is_float else "long")
     events = events.withColumn(_NUMBER, number)
     heavy = _heavy_keys(events, names, cutting)
+    wanted = [quoted_column(name) for name in frame.columns]
+    if not names:
+        return _with_ranges_of_all(events, heavy, cutting).select(*wanted, PLACE, INFO)
     slots = _slots(events, heavy, names, cutting)
     known = _joined(events, heavy, names, "left").withColumn(_SLOT, F.when(_is_there(cutting), _slot()))
     sent = known.join(F.broadcast(slots), [_ID, _SLOT], "left")
-    return sent.select(*(quoted_column(name) for name in frame.columns), PLACE, RANGE, BASE, SIZE)
+    return sent.select(*wanted, PLACE, INFO)
+
+
+def _with_ranges_of_all(events: DataFrame, bounds: DataFrame, cutting: Cutting) -> DataFrame:
+    """Where there is no key, what is known of the order are a few values: no join is needed for them."""
+    slot = F.when(_is_there(cutting), _slot(bounds.select(_LEAST).scalar(), bounds.select(_WIDTH).scalar()))
+    counts = events.where(slot.isNotNull()).groupBy(slot.alias(_SLOT)).agg(F.count(F.lit(1)).alias(_COUNT))
+    together = counts.agg(F.array_sort(F.collect_list(F.struct(_SLOT, _COUNT))).alias("counts")).select(
+        F.lit(0).cast("long").alias(_ID), bounds.select(_WIDTH).scalar().alias(_WIDTH), "counts"
+    )
+    ranges = together.mapInArrow(RangeMaker(cutting, of_all=True), RangeMaker.result_of_all())
+    read_by = F.get(ranges.scalar(), slot)
+    sent = events.select("*", F.explode_outer(read_by).alias("range"))
+    return sent.withColumns({PLACE: F.col("range.place"), INFO: F.col("range.info")})
 
 
 PLACE = "__kleene_place"
@@ -163,15 +177,15 @@ def _heavy_keys(events: DataFrame, names: Sequence[str], cutting: Cutting) -> Da
     heavy = counted.where((F.col(_COUNT) > cutting.least) & (span < MOST_SPAN))
     width = span / SLOTS * (1 + 1e-9)
     width = F.when(width > LEAST_WIDTH, width).otherwise(F.lit(1.0))
+    if not names:
+        return heavy.select(_LEAST, width.alias(_WIDTH))
     # In one Spark partition and in order, so that a key has the same number wherever this is computed.
-    alone = heavy.coalesce(1).sortWithinPartitions(*names) if names else heavy
+    alone = heavy.coalesce(1).sortWithinPartitions(*names)
     numbered = alone.withColumn(_ID, F.monotonically_increasing_id())
     return numbered.select(*names, _ID, _LEAST, width.alias(_WIDTH))
 
 
 def _joined(events: DataFrame, heavy: DataFrame, names: Sequence[str], how: str) -> DataFrame:
-    if not names:
-        return events.join(F.broadcast(heavy), F.lit(True), how)
     renamed = heavy.select(
         *(F.col(name).alias(f"{name}_of_heavy") for name in names), *(F.col(name) for name in (_ID, _LEAST, _WIDTH))
     )
@@ -184,9 +198,10 @@ def _is_there(cutting: Cutting) -> Column:
     return number.isNotNull() & ~F.isnan(number) if pa.types.is_floating(cutting.order_type) else number.isNotNull()
 
 
-def _slot() -> Column:
+def _slot(least: Column | None = None, width: Column | None = None) -> Column:
     """The difference first: of large numbers that lie close together it is exact."""
-    return F.floor((F.col(_NUMBER) - F.col(_LEAST)).cast("double") / F.col(_WIDTH)).cast("int")
+    least, width = F.col(_LEAST) if least is None else least, F.col(_WIDTH) if width is None else width
+    return F.floor((F.col(_NUMBER) - least).cast("double") / width).cast("int")
 
 
 def _slots(events: DataFrame, heavy: DataFrame, names: Sequence[str], cutting: Cutting) -> DataFrame:
@@ -203,32 +218,47 @@ class RangeMaker:
     """A function from the counted slots of heavy keys to the ranges that read them, for a Spark task."""
 
     cutting: Cutting
+    of_all: bool = False  # there is no key: all slots together are one value
 
     @staticmethod
-    def result() -> st.StructType:
-        names = ((_ID, st.LongType()), (_SLOT, st.IntegerType()), (PLACE, st.LongType()), (RANGE, st.LongType()))
-        sizes = ((BASE, st.LongType()), (SIZE, st.LongType()))
-        return st.StructType([st.StructField(name, type_) for name, type_ in (*names, *sizes)])
+    def result() -> str:
+        return f"{_ID} LONG, {_SLOT} INT, {PLACE} LONG, {INFO} STRING"
+
+    @staticmethod
+    def result_of_all() -> str:
+        return "slots ARRAY<ARRAY<STRUCT<place: LONG, info: STRING>>>"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
                 slots = [pair[_SLOT] for pair in row["counts"]]
                 counts = [pair[_COUNT] for pair in row["counts"]]
-                found = list(self._of_key(row[_ID], slots, counts, row[_WIDTH]))
-                names = [field.name for field in self.result().fields]
-                types = [pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64()]
-                columns = zip(*found, strict=True) if found else ([] for _ in names)
-                yield pa.record_batch([pa.array(list(c), t) for c, t in zip(columns, types, strict=True)], names=names)
+                found = list(self._of_key(row[_ID], slots, counts, row[_WIDTH])) if slots else []
+                yield self._all(found) if self.of_all else self._rows(found)
 
-    def _of_key(self, key: int, slots: list[int], counts: list[int], width: float) -> Iterator[tuple[int, ...]]:
+    def _rows(self, found: list[tuple[int, int, int, str | None]]) -> pa.RecordBatch:
+        names, types = (_ID, _SLOT, PLACE, INFO), (pa.int64(), pa.int32(), pa.int64(), pa.string())
+        columns = [pa.array([row[n] for row in found], type_) for n, type_ in enumerate(types)]
+        return pa.record_batch(columns, names=list(names))
+
+    def _all(self, found: list[tuple[int, int, int, str | None]]) -> pa.RecordBatch:
+        by_slot: list[list[dict[str, Any]]] = [[] for _ in range(1 + max((row[1] for row in found), default=-1))]
+        for _, slot, place, info in found:
+            by_slot[slot].append({"place": place, "info": info})
+        type_ = pa.list_(pa.list_(pa.struct([("place", pa.int64()), ("info", pa.string())])))
+        return pa.record_batch([pa.array([by_slot], type_)], names=["slots"])
+
+    def _of_key(
+        self, key: int, slots: list[int], counts: list[int], width: float
+    ) -> Iterator[tuple[int, int, int, str | None]]:
         ranges = ranges_of_slots(slots, counts, width, self.cutting)
         places = balanced_places(key, len(ranges), self.cutting.partitions)
         for number, part in enumerate(ranges):
-            name = (key << KEY_BITS) | number
+            info = f"{(key << KEY_BITS) | number}:{part.base}:{part.size}"
             for at in range(part.read.start, part.read.stop):
-                size = part.size if at in part.own else -part.size
-                yield key, slots[at], places[number], name, part.base, size
+                place = places[number] if at in part.own else places[number] | FOREIGN
+                is_told = not self.of_all or at == part.own.start
+                yield key, slots[at], place, info if is_told else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +334,7 @@ def balanced_places(key: int, count: int, partitions: int) -> list[int]:
     """For each range of a key a number of its own that Spark's hash sends to another Spark partition than the last."""
     found = []
     for number in range(count):
-        tries = (np.int64(key & 0xFFFF) << 46) | (np.int64(number) << 32) | np.arange(64 * partitions + 64)
+        tries = (np.int64(key & 0x3FFF) << 46) | (np.int64(number) << 32) | np.arange(1, 64 * partitions + 64)
         fits = np.flatnonzero(spark_hash(tries) % partitions == (key + number) % partitions)
         found.append(int(tries[fits[0]]) if len(fits) else int(tries[0]))
     return found

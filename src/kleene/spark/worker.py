@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.events import check_order_key, null_order_key
+from kleene.engine.events import check_order_key, decoded, null_order_key
 from kleene.engine.progress import Progress
 from kleene.engine.ranges import Candidates, MatchChooser, Range, RangeMatcher, Reach, RowChooser, is_choosing
 from kleene.engine.rows import with_computed_keys
@@ -25,7 +26,7 @@ from kleene.spark.gathering import GROUP, GroupPart, Groups, TaskOrder, groups_o
 from kleene.spark.handover import Sorting
 from kleene.spark.match_order import match_order_column
 from kleene.spark.names import plain_names
-from kleene.spark.ranges import BASE, KEY_BITS, RANGE, SIZE
+from kleene.spark.ranges import FOREIGN, INFO, KEY_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Matcher:
     mixed_by: tuple[str, ...] = ()  # the order to put the events of several keys in, if the query has no partitions
     reach: Reach | None = None  # of ranges, if the input is cut
     id_columns: tuple[str, ...] | None = None  # what ids of matches are made of, if there are ids
+    has_key: bool = True
 
     @property
     def output(self) -> pa.Schema:
@@ -87,14 +89,14 @@ class Matcher:
         runner, large = Runner(self.plan), _LargeGroup(self.plan, self.columns, self.with_times)
         ranges = None if self.reach is None else RangeMatcher(self.plan, self.reach)
         for part in groups_of(tables):
-            events = part.table.drop_columns([GROUP])
             if ranges is not None:
-                if isinstance(part, GroupPart) and is_cut(events):
-                    whole = large.hold(events, part.is_last)
-                    events, part = whole, Groups(whole)
-                events, cut = split_ranges(events)
+                if isinstance(part, GroupPart) and self._is_cut(part.table):
+                    part = Groups(large.hold(part.table, part.is_last))
+                uncut, cut = self._split(part.table)
                 for piece in cut:
                     yield ranges.batches(piece, self.with_times)
+                part = replace(part, table=uncut)
+            events = part.table.drop_columns([GROUP])
             if isinstance(part, Groups):
                 yield self._matches(runner, events)
             else:
@@ -108,10 +110,29 @@ class Matcher:
             events = sorted_table(events, self.mixed_by)
         return runner.batches(events, self.with_times)
 
+    def _is_cut(self, events: pa.Table) -> bool:
+        """Whether a group's events are a range's. Without a key all are, but for group 0, which is all in one piece."""
+        if self.has_key:
+            return bool(events.num_rows and events.column(INFO)[0].is_valid)
+        return bool(events.num_rows and events.column(GROUP)[0].as_py() != 0)
+
+    def _split(self, events: pa.Table) -> tuple[pa.Table, Iterator[Range]]:
+        """The events that are not cut, and the ranges of the others."""
+        names = [name for name in events.column_names if name not in (INFO, OWN)]
+        by = decoded(events.column(INFO)) if self.has_key else events.column(GROUP)
+        is_cut = by.is_valid() if self.has_key else pc.not_equal(by, 0)
+        if not pc.any(is_cut).as_py():
+            return events.select(names), iter(())
+        cut, own = events.filter(is_cut), [name for name in names if name != GROUP]
+        codes = by.filter(is_cut).combine_chunks().dictionary_encode().indices.to_numpy()
+        parts = (cut.take(pa.array(np.flatnonzero(codes == code))) for code in range(int(codes.max()) + 1))
+        return events.filter(pc.invert(is_cut)).select(names), (range_of(part, own) for part in parts)
+
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The batches with the columns that the plan knows; an error if any event has no place in the order."""
-        further = (GROUP,) if self.reach is None else (GROUP, RANGE, BASE, SIZE)
-        schema = pa.schema([*self.columns, *(pa.field(name, pa.int64()) for name in further)])
+        schema = self.columns.append(pa.field(GROUP, pa.int64()))
+        if self.reach is not None:
+            schema = schema.append(pa.field(INFO, pa.string()))
         unordered: list[pa.Table] = []
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema)
@@ -119,7 +140,7 @@ class Matcher:
             if missing.null_count:
                 unordered.append(table.filter(missing.is_null()))
             elif not unordered:
-                yield table
+                yield table if self.reach is None else _with_own(table)
         if unordered:
             table = pa.concat_tables(unordered)
             check_order_key(table, self.strict)
@@ -147,34 +168,29 @@ def _choice(part: ResultBatch | Candidates) -> list[pa.Array]:
     return [pa.array(np.full(len(part.first), part.key)), pa.array(part.first), pa.array(part.then)]
 
 
-def is_cut(events: pa.Table) -> bool:
-    return bool(events.num_rows and events.column(RANGE)[0].is_valid)
+OWN = "__kleene_own"
 
 
-def split_ranges(events: pa.Table) -> tuple[pa.Table, Iterator[Range]]:
-    """The events of keys that are not cut, and the ranges of the others."""
-    names = [name for name in events.column_names if name not in (RANGE, BASE, SIZE)]
-    if events.column(RANGE).null_count == events.num_rows:
-        return events.select(names), iter(())
-    uncut = events.filter(events.column(RANGE).is_null())
-    return uncut.select(names), _ranges(events.filter(events.column(RANGE).is_valid()), names)
+def _with_own(table: pa.Table) -> pa.Table:
+    """The group's number freed from the mark in it, which becomes a column: whether the event is the range's own."""
+    numbers = table.column(GROUP).to_numpy()
+    at = table.column_names.index(GROUP)
+    table = table.set_column(at, GROUP, pa.array(numbers & ~FOREIGN))
+    return table.append_column(OWN, pa.array(numbers & FOREIGN == 0))
 
 
-def _ranges(events: pa.Table, names: list[str]) -> Iterator[Range]:
-    numbers = events.column(RANGE).to_numpy()
-    for number in dict.fromkeys(numbers.tolist()):
-        part = events if (numbers == number).all() else events.take(pa.array(np.flatnonzero(numbers == number)))
-        sizes = part.column(SIZE).to_numpy()
-        own = np.flatnonzero(sizes > 0)
-        if not len(own) or len(own) != abs(int(sizes[0])):
-            raise ExecutionError(
-                f"the input changed between two readings: a range of {abs(int(sizes[0])):,} events has {len(own):,}",
-                hint="Write the input to files, or cache it; or match it in one piece: ranges='off'.",
-            )
-        begin = int(own[0])
-        yield Range(
-            part.select(names), range(begin, begin + len(own)), part.column(BASE)[0].as_py(), number >> KEY_BITS
+def range_of(events: pa.Table, names: list[str]) -> Range:
+    """The range of which these are all events."""
+    told = events.column(INFO).drop_null()
+    number, base, size = map(int, str(told[0]).split(":")) if len(told) else (0, 0, 0)
+    own = np.flatnonzero(events.column(OWN).to_numpy())
+    if len(own) != size or not size:
+        raise ExecutionError(
+            f"the input changed between two readings: a range of {size:,} events has {len(own):,}",
+            hint="Write the input to files, or cache it; or match it in one piece: ranges='off'.",
         )
+    begin = int(own[0])
+    return Range(events.select(names), range(begin, begin + size), base, number >> KEY_BITS)
 
 
 CHOICE = ("__kleene_chosen_key", "__kleene_chosen_first", "__kleene_chosen_then")
