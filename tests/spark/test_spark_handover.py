@@ -107,6 +107,8 @@ def test_presorted_key_in_two_spark_partitions_is_an_error(spark) -> None:
     with pytest.raises(Exception, match="in several Spark partitions") as caught:
         QUERY.match(frame, order_by="t", presorted=True).count()
     assert "Leave presorted out" in kleene_error(caught.value).hint
+    with pytest.raises(Exception, match="in several Spark partitions"):
+        QUERY.match(frame, order_by="t", presorted=True).where("a = 1").collect()
 
 
 def test_output_batches_are_small_also_when_one_event_completes_many_matches(spark) -> None:

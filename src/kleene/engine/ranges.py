@@ -31,8 +31,8 @@ from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.row_reference import cannot_skip
 from kleene.engine.rows import find_rows, rows_of_matches
 from kleene.engine.run import ROWS_PER_BATCH, Runner, match_batches
+from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
-from kleene.ir.may_fail import may_fail
 from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, Window, WindowUnit
 from kleene.ir.pattern import can_be_empty, has_exclusion, longest
 from kleene.plan.plan import Plan
@@ -76,27 +76,11 @@ def reach_of(plan: Plan) -> Reach | Uncut:
     order_type = query.time_type
     if order_type not in (INTEGER, FLOAT, DATE) and not isinstance(order_type, TimestampType):
         return Uncut("ranges are cut by numbers and times, and the order key is neither")
-    if is_choosing(plan) and any(map(may_fail, _computed(query))):
-        return Uncut("a candidate that is not chosen could be an error: a value may not fit")
     if isinstance(query, AnalyzedRowPattern):
         return _reach_of_rows(query)
     if plan.mode == "compressed":
         return Uncut("compressed output holds all matches of an event together")
     return _reach_of_events(query)
-
-
-def _computed(query: AnalyzedQuery | AnalyzedRowPattern) -> Iterator[ir.Expr]:
-    """All that is computed for a candidate."""
-    yield from (measure.expression for measure in query.measures or ())
-    if isinstance(query, AnalyzedRowPattern):
-        yield from (condition for _, condition in query.conditions)
-        return
-    for component in query.components:
-        yield from (item.expression for item in (*component.begin, *component.take, *component.complete))
-    for negation in query.negations:
-        yield from (item.expression for item in negation.predicates)
-    if query.having is not None:
-        yield query.having
 
 
 def _reach_of_events(query: AnalyzedQuery) -> Reach | Uncut:
@@ -215,6 +199,18 @@ class RangeMatcher:
             self._runner = Runner(replace(plan, format=Format.ALL))
 
     def batches(self, part: Range, with_times: bool = False) -> Iterator[Candidates]:
+        try:
+            yield from self._found(part, with_times)
+        except ExecutionError as error:
+            if not is_choosing(self._plan):
+                raise
+            raise ExecutionError(
+                error.message,
+                hint=f"{error.hint or ''} It was met in a candidate of a range, which need not be a match: "
+                "ranges='off' looks at matches only.".strip(),
+            ) from None
+
+    def _found(self, part: Range, with_times: bool) -> Iterator[Candidates]:
         query = self._plan.query
         if isinstance(query, AnalyzedQuery):
             return self._events(query, part, with_times)

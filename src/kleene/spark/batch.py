@@ -44,7 +44,7 @@ from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.ranges import Cutting, choose_cutting
 from kleene.spark.schema import arrow_schema, has_map, spark_schema
 from kleene.spark.source import check_frame_names, read_frames, session_zone
-from kleene.spark.worker import CHOICE, Chooser, KeyAdder, Matcher
+from kleene.spark.worker import CHOICE, Chooser, KeyAdder, Matcher, no_rows
 
 __all__ = ["MATCH_ORDER", "SparkJob", "SparkOptions", "job_of", "match"]
 
@@ -113,7 +113,8 @@ class SparkJob:
         # As a condition: a column that nobody reads is not computed. Hashed: a cast would be taken for NULL.
         error = F.hash(F.raise_error(F.lit(text))) == 0
         wrong = counted.where(F.when(F.col("count") > 1, error).otherwise(False))
-        return wrong.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in found.schema.fields))
+        # Behind a function, so that no filter of the user's is moved in front of the check.
+        return wrong.select(GROUP).mapInArrow(no_rows, found.schema)
 
 
 def match(

@@ -53,7 +53,7 @@ class Handover:
     @property
     def further_columns(self) -> tuple[str, ...]:
         """What an event carries besides the query's columns."""
-        return (GROUP, INFO) if isinstance(self.cutting, Cutting) else (GROUP,)
+        return (GROUP, INFO) if isinstance(self.cutting, Cutting) and self.key else (GROUP,)
 
     def __str__(self) -> str:
         names = ", ".join(self.columns.names)

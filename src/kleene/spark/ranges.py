@@ -30,7 +30,9 @@ from kleene.spark.names import quoted_column
 
 INFO = "__kleene_range"
 """Of an event sent to a range, as text: the range's number, how many events of the key come before its own, and how
-many its own are. Where there is no key it is told by some of a range's events only: a column of NULLs costs little."""
+many its own are. Where there is no key, a group's number says it, and there is no such column."""
+SIZE_BITS, SPARE_BITS = 12, 14
+"""It has, below how many events come before, so many bits of how many the range's own are; then spare ones."""
 FOREIGN = 1 << 62
 """In a group's number: the event is not one of the range's own."""
 KEY_BITS = 32
@@ -128,7 +130,7 @@ def with_ranges(frame: DataFrame, cutting: Cutting, key: Sequence[Column], order
     heavy = _heavy_keys(events, names, cutting)
     wanted = [quoted_column(name) for name in frame.columns]
     if not names:
-        return _with_ranges_of_all(events, heavy, cutting).select(*wanted, PLACE, INFO)
+        return _with_ranges_of_all(events, heavy, cutting).select(*wanted, PLACE)
     slots = _slots(events, heavy, names, cutting)
     known = _joined(events, heavy, names, "left").withColumn(_SLOT, F.when(_is_there(cutting), _slot()))
     sent = known.join(F.broadcast(slots), [_ID, _SLOT], "left")
@@ -144,8 +146,7 @@ def _with_ranges_of_all(events: DataFrame, bounds: DataFrame, cutting: Cutting) 
     )
     ranges = together.mapInArrow(RangeMaker(cutting, of_all=True), RangeMaker.result_of_all())
     read_by = F.get(ranges.scalar(), slot)
-    sent = events.select("*", F.explode_outer(read_by).alias("range"))
-    return sent.withColumns({PLACE: F.col("range.place"), INFO: F.col("range.info")})
+    return events.select("*", F.explode_outer(read_by).alias(PLACE))
 
 
 PLACE = "__kleene_place"
@@ -226,39 +227,38 @@ class RangeMaker:
 
     @staticmethod
     def result_of_all() -> str:
-        return "slots ARRAY<ARRAY<STRUCT<place: LONG, info: STRING>>>"
+        return "slots ARRAY<ARRAY<LONG>>"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
                 slots = [pair[_SLOT] for pair in row["counts"]]
                 counts = [pair[_COUNT] for pair in row["counts"]]
-                found = list(self._of_key(row[_ID], slots, counts, row[_WIDTH])) if slots else []
-                yield self._all(found) if self.of_all else self._rows(found)
+                ranges = ranges_of_slots(slots, counts, row[_WIDTH], self.cutting) if slots else []
+                yield self._all(slots, ranges) if self.of_all else self._of_key(row[_ID], slots, ranges)
 
-    def _rows(self, found: list[tuple[int, int, int, str | None]]) -> pa.RecordBatch:
+    def _all(self, slots: list[int], ranges: list[SlotRange]) -> pa.RecordBatch:
+        """For each slot the groups that read it."""
+        by_slot: list[list[int]] = [[] for _ in range(slots[-1] + 1 if ranges else 0)]
+        for number, part in enumerate(ranges):
+            told = (part.base << SIZE_BITS) | (part.size & ((1 << SIZE_BITS) - 1))
+            place = balanced_place(told << SPARE_BITS, number, self.cutting.partitions)
+            for at in part.read:
+                by_slot[slots[at]].append(place if at in part.own else place | FOREIGN)
+        return pa.record_batch([pa.array([by_slot], pa.list_(pa.list_(pa.int64())))], names=["slots"])
+
+    def _of_key(self, key: int, slots: list[int], ranges: list[SlotRange]) -> pa.RecordBatch:
+        """A row for each slot and each range that reads it."""
+        found: list[tuple[int, int, int, str]] = []
+        for number, part in enumerate(ranges):
+            name = (key << KEY_BITS) | number
+            place = balanced_place((name % (1 << 40)) << SPARE_BITS, key + number, self.cutting.partitions)
+            info = f"{name}:{part.base}:{part.size}"
+            for at in part.read:
+                found.append((key, slots[at], place if at in part.own else place | FOREIGN, info))
         names, types = (_ID, _SLOT, PLACE, INFO), (pa.int64(), pa.int32(), pa.int64(), pa.string())
         columns = [pa.array([row[n] for row in found], type_) for n, type_ in enumerate(types)]
         return pa.record_batch(columns, names=list(names))
-
-    def _all(self, found: list[tuple[int, int, int, str | None]]) -> pa.RecordBatch:
-        by_slot: list[list[dict[str, Any]]] = [[] for _ in range(1 + max((row[1] for row in found), default=-1))]
-        for _, slot, place, info in found:
-            by_slot[slot].append({"place": place, "info": info})
-        type_ = pa.list_(pa.list_(pa.struct([("place", pa.int64()), ("info", pa.string())])))
-        return pa.record_batch([pa.array([by_slot], type_)], names=["slots"])
-
-    def _of_key(
-        self, key: int, slots: list[int], counts: list[int], width: float
-    ) -> Iterator[tuple[int, int, int, str | None]]:
-        ranges = ranges_of_slots(slots, counts, width, self.cutting)
-        places = balanced_places(key, len(ranges), self.cutting.partitions)
-        for number, part in enumerate(ranges):
-            info = f"{(key << KEY_BITS) | number}:{part.base}:{part.size}"
-            for at in range(part.read.start, part.read.stop):
-                place = places[number] if at in part.own else places[number] | FOREIGN
-                is_told = not self.of_all or at == part.own.start
-                yield key, slots[at], place, info if is_told else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,14 +330,11 @@ def in_order_numbers(reach: Reach, type_: pa.DataType) -> Reach:
     return Reach(of(reach.back), of(reach.ahead))
 
 
-def balanced_places(key: int, count: int, partitions: int) -> list[int]:
-    """For each range of a key a number of its own that Spark's hash sends to another Spark partition than the last."""
-    found = []
-    for number in range(count):
-        tries = (np.int64(key & 0x3FFF) << 46) | (np.int64(number) << 32) | np.arange(1, 64 * partitions + 64)
-        fits = np.flatnonzero(spark_hash(tries) % partitions == (key + number) % partitions)
-        found.append(int(tries[fits[0]]) if len(fits) else int(tries[0]))
-    return found
+def balanced_place(high: int, number: int, partitions: int) -> int:
+    """The number with spare bits by which Spark's hash sends one range after the other to other Spark partitions."""
+    tries = high | np.arange(1, 1 << SPARE_BITS)
+    fits = np.flatnonzero(spark_hash(tries) % partitions == number % partitions)
+    return int(tries[fits[0]] if len(fits) else tries[0])
 
 
 def spark_hash(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

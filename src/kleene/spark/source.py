@@ -69,6 +69,9 @@ def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput
 def check_frame_names(frame: DataFrame, what: str) -> None:
     names = [column for column in frame.columns if column != MATCH_ORDER]
     check_names(names, what)
+    ours = next((name for name in names if name.startswith("__kleene_")), None)
+    if ours is not None:
+        raise SchemaError(f"{what} has a column '{ours}', a name that Kleene uses", hint="Rename it.")
     _check_case(names, what, frame)
 
 

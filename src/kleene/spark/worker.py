@@ -26,7 +26,7 @@ from kleene.spark.gathering import GROUP, GroupPart, Groups, TaskOrder, groups_o
 from kleene.spark.handover import Sorting
 from kleene.spark.match_order import match_order_column
 from kleene.spark.names import plain_names
-from kleene.spark.ranges import FOREIGN, INFO, KEY_BITS
+from kleene.spark.ranges import FOREIGN, INFO, KEY_BITS, SIZE_BITS, SPARE_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,13 @@ class KeyAdder:
             for name, column in zip(keys.column_names, keys.columns, strict=True):
                 table = table.append_column(name, column)
             yield from table.rename_columns(plain_names(table.column_names)).to_batches()
+
+
+def no_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Reads all, and gives out nothing."""
+    for _ in batches:
+        pass
+    return iter(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +125,7 @@ class Matcher:
 
     def _split(self, events: pa.Table) -> tuple[pa.Table, Iterator[Range]]:
         """The events that are not cut, and the ranges of the others."""
-        names = [name for name in events.column_names if name not in (INFO, OWN)]
+        names = [*self.columns.names, GROUP]
         by = decoded(events.column(INFO)) if self.has_key else events.column(GROUP)
         is_cut = by.is_valid() if self.has_key else pc.not_equal(by, 0)
         if not pc.any(is_cut).as_py():
@@ -131,7 +138,7 @@ class Matcher:
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The batches with the columns that the plan knows; an error if any event has no place in the order."""
         schema = self.columns.append(pa.field(GROUP, pa.int64()))
-        if self.reach is not None:
+        if self.reach is not None and self.has_key:
             schema = schema.append(pa.field(INFO, pa.string()))
         unordered: list[pa.Table] = []
         for batch in batches:
@@ -181,16 +188,21 @@ def _with_own(table: pa.Table) -> pa.Table:
 
 def range_of(events: pa.Table, names: list[str]) -> Range:
     """The range of which these are all events."""
-    told = events.column(INFO).drop_null()
-    number, base, size = map(int, str(told[0]).split(":")) if len(told) else (0, 0, 0)
     own = np.flatnonzero(events.column(OWN).to_numpy())
-    if len(own) != size or not size:
+    if INFO in events.column_names:
+        number, base, size = map(int, str(events.column(INFO)[0]).split(":"))
+        is_whole = len(own) == size
+    else:
+        told = int(events.column(GROUP)[0].as_py()) >> SPARE_BITS
+        number, base = 0, told >> SIZE_BITS
+        is_whole = (told - len(own)) % (1 << SIZE_BITS) == 0
+    if not is_whole or not len(own):
         raise ExecutionError(
-            f"the input changed between two readings: a range of {size:,} events has {len(own):,}",
+            f"the input changed between two readings: a range has {len(own):,} events, and others before",
             hint="Write the input to files, or cache it; or match it in one piece: ranges='off'.",
         )
     begin = int(own[0])
-    return Range(events.select(names), range(begin, begin + size), base, number >> KEY_BITS)
+    return Range(events.select(names), range(begin, begin + len(own)), base, number >> KEY_BITS)
 
 
 CHOICE = ("__kleene_chosen_key", "__kleene_chosen_first", "__kleene_chosen_then")
