@@ -135,21 +135,24 @@ MAY_FAIL = pa.table({"type": ["A", "A", "B", "B"], "t": [1, 2, 3, 4], "x": [0, 2
         "MEASURES A.t AS a AFTER MATCH SKIP TO LAST B PATTERN (A C B) DEFINE A AS A.x * 4 >= 0",
     ],
 )
-def test_errors_of_rows_that_are_never_tried(clause: str) -> None:
-    """Either such queries are not cut, or what no match comes to is not computed."""
+def test_errors_of_candidates_that_are_not_chosen_say_how_to_avoid_them(clause: str) -> None:
     table, plan = prepare_rows(
         kleene.match_recognize(f"ORDER BY t {clause}").definition, MAY_FAIL, {"engine": "generated"}
     )
-    found = outcome(lambda: in_ranges_of_one_row(plan, table))
-    assert isinstance(found, Uncut) or found == outcome(lambda: run(plan, table))
+    assert run(plan, table).num_rows == 1 or "SKIP" not in clause
+    with pytest.raises(kleene.ExecutionError) as caught:
+        in_ranges_of_one_row(plan, table)
+    assert "ranges='off'" in caught.value.hint
 
 
 def test_error_of_a_match_that_is_not_chosen() -> None:
     text = "PATTERN SEQ(A a, B b) WITHIN 10 RETURN a.x * 4 AS a, b.t AS b"
     events = MAY_FAIL.set_column(2, "x", pa.array([2**62, 0, 0, 0]))
     table, plan = sase_plan(text, {"order_by": "t", "format": "non_overlapping"}, events, Random())
-    found = outcome(lambda: in_ranges_of_one_row(plan, table))
-    assert isinstance(found, Uncut) or found == outcome(lambda: run(plan, table))
+    assert run(plan, table).num_rows == 1
+    with pytest.raises(kleene.ExecutionError) as caught:
+        in_ranges_of_one_row(plan, table)
+    assert "ranges='off'" in caught.value.hint
 
 
 def test_comparison_that_only_the_interpreter_can_do() -> None:

@@ -228,7 +228,6 @@ def test_ranges_of_collated_keys(spark) -> None:
 # Open bugs.
 
 
-@pytest.mark.xfail(strict=True, reason="Spark pushes the caller's filter into the branch that has the error")
 def test_wrong_claim_of_presorted_with_a_filter_on_the_result(spark) -> None:
     table = pa.table({"type": ["A", "B"] * 20, "t": list(range(40)), "k": ["p"] * 40})
     split = frame_of(spark, table).repartition(2, "t").sortWithinPartitions("k", "t")
