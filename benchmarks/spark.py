@@ -31,6 +31,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 import hand_written
+import kleene
 import spark_data
 from hand_written import HAND_WRITTEN
 from kernels import Note, Report, attempted
@@ -416,7 +417,7 @@ def tell_peak(spark: SparkSession, events: int) -> None:
     before = max(worker_peaks(), default=0.0)
     watch = PeakWatch()
     watch.start()
-    done = run(partial(match_plan, ONE_STREAM, many))
+    done = run(partial(match_plan, ONE_STREAM, many, UNCUT))
     peak = watch.stop()
     print(json.dumps({"rows": done.rows, "seconds": done.seconds, "before": before, "peak": peak}))
 
@@ -452,6 +453,45 @@ def growth_figures(events: int, found: Run) -> list[str]:
     return [f"{found.rows:,}", f"{found.seconds:.2f}", f"{events / found.seconds / 1e6:.2f}"]
 
 
+# ---- 7. skew
+
+SHAPES = {
+    "390 keys": "concat('k', id % 390)",
+    "one key": "'k'",
+    "a million keys": "concat('k', id % 1000000)",
+    "Zipf": "concat('k', CAST(pow(1000000.0, (hash(id) & 1048575) / 1048576.0) AS INT))",
+}
+"""The last: of a million keys, the first has a twentieth of all events, half of the events have the first thousand."""
+SKEWED = kleene.sase(
+    "PATTERN SEQ(Trade a, Trade b) WHERE [k] AND a.x < 2 AND b.x > 97 WITHIN 1000 RETURN a.t AS a, b.t AS b"
+)
+SKEWED_ROWS = kleene.match_recognize(
+    "PARTITION BY k ORDER BY t MEASURES A.t AS a, LAST(B.t) AS b PATTERN (A B+ C) MAXLENGTH 100 "
+    "DEFINE B AS B.x > PREV(B.x), C AS C.x < 5"
+)
+
+
+def measure_skew(bench: Bench) -> None:
+    """No key may be too heavy, and no number of keys too large."""
+    lines = []
+    for name, query, options in (("sequence", SKEWED, {"order_by": "t"}), ("row pattern", SKEWED_ROWS, {})):
+        found = {shape: skewed(bench, query, key, options) for shape, key in SHAPES.items()}
+        usual = found["390 keys"].seconds
+        for shape, one in found.items():
+            lines.append([f"{name}, {shape}", f"{one.rows:,}", f"{one.seconds:.2f}", f"{one.seconds / usual:.2f}"])
+        bench.data[f"skew: {name}"] = {shape: one.seconds for shape, one in found.items()}
+    bench.show(f"Skew: {bench.sizes.events:,} events", ["query and keys", "matches", "s", "× 390 keys"], lines)
+
+
+def skewed(bench: Bench, query: kleene.Query, key: str, options: Mapping[str, Any]) -> Run:
+    def events(count: int) -> DataFrame:
+        return bench.spark.range(count).selectExpr("id AS t", f"{key} AS k", "hash(id, 1) & 127 AS x").where("x < 100")
+
+    job = partial(query.match, type_column=None, **options)
+    run(partial(job, events(10_000)))
+    return best({"job": partial(job, events(bench.sizes.events))}, bench.sizes.turns)["job"]
+
+
 # ---- the report
 
 SECTIONS: dict[str, Callable[[Bench], None]] = {
@@ -461,6 +501,7 @@ SECTIONS: dict[str, Callable[[Bench], None]] = {
     "ranges": measure_ranges,
     "memory": measure_memory,
     "growth": measure_growth,
+    "skew": measure_skew,
 }
 
 

@@ -36,6 +36,7 @@ from kleene.errors import SchemaError, UnsupportedError
 from kleene.ir.query import QueryDefinition
 from kleene.plan.plan import ByKey, Plan, make_plan
 from kleene.schema import Schema
+from kleene.spark.choosing import CHOICE, Chooser
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.gathering import GROUP, TaskOrder
 from kleene.spark.handover import Handover, Sorting, choose_sorting, handed_over, settings_text
@@ -44,7 +45,7 @@ from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.ranges import Cutting, choose_cutting
 from kleene.spark.schema import arrow_schema, has_map, spark_schema
 from kleene.spark.source import check_frame_names, read_frames, session_zone
-from kleene.spark.worker import CHOICE, Chooser, KeyAdder, Matcher, no_rows
+from kleene.spark.worker import KeyAdder, Matcher, no_rows
 
 __all__ = ["MATCH_ORDER", "SparkJob", "SparkOptions", "job_of", "match"]
 

@@ -24,7 +24,6 @@ def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         os.environ.setdefault(variable, sys.executable)
     partitions = (os.cpu_count() or 2) if cores == "*" else int(cores)
-    logging = resources.files("kleene.spark").joinpath("log4j2.properties")
     builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
@@ -33,8 +32,14 @@ def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
         .config("spark.sql.shuffle.partitions", str(partitions))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={Path(str(logging)).as_uri()}")
     )
+    with resources.as_file(resources.files("kleene.spark").joinpath("log4j2.properties")) as logging:
+        return _started(
+            builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
+        )
+
+
+def _started(builder: SparkSession.Builder) -> SparkSession:
     with _chatter_of_start() as chatter:
         try:
             return builder.getOrCreate()

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import check_order_key, decoded, null_order_key
 from kleene.engine.progress import Progress
-from kleene.engine.ranges import Candidates, MatchChooser, Range, RangeMatcher, Reach, RowChooser, is_choosing
+from kleene.engine.ranges import Candidates, Range, RangeMatcher, Reach, is_choosing
 from kleene.engine.rows import with_computed_keys
 from kleene.engine.run import ResultBatch, Runner, with_match_ids
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError, UnsupportedError, printable
-from kleene.ir import expr as ir
 from kleene.plan.plan import Plan
+from kleene.spark.choosing import CHOICE, choice_columns
 from kleene.spark.gathering import GROUP, GroupPart, Groups, TaskOrder, groups_of, sorted_tables
 from kleene.spark.handover import Sorting
 from kleene.spark.match_order import match_order_column
@@ -132,7 +130,8 @@ class Matcher:
             return events.select(names), iter(())
         cut, own = events.filter(is_cut), [name for name in names if name != GROUP]
         codes = by.filter(is_cut).combine_chunks().dictionary_encode().indices.to_numpy()
-        parts = (cut.take(pa.array(np.flatnonzero(codes == code))) for code in range(int(codes.max()) + 1))
+        count = int(codes.max()) + 1
+        parts = (cut if count == 1 else cut.take(pa.array(np.flatnonzero(codes == code))) for code in range(count))
         return events.filter(pc.invert(is_cut)).select(names), (range_of(part, own) for part in parts)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -164,15 +163,9 @@ class Matcher:
                 order = match_order_column(part.events, part.matches, self.carried)
                 rows = rows.append_column(self.result.field(self.result.names[-1]), order.cast(self.result.types[-1]))
             if len(output) > len(self.result):
-                for name, values in zip(CHOICE, _choice(part), strict=True):
+                for name, values in zip(CHOICE, choice_columns(part), strict=True):
                     rows = rows.append_column(name, values)
             yield from rows.cast(output).to_batches()
-
-
-def _choice(part: ResultBatch | Candidates) -> list[pa.Array]:
-    if isinstance(part, ResultBatch):  # of a key that was not cut: these are matches
-        return [pa.nulls(part.table.num_rows, pa.int64()) for _ in CHOICE]
-    return [pa.array(np.full(len(part.first), part.key)), pa.array(part.first), pa.array(part.then)]
 
 
 OWN = "__kleene_own"
@@ -203,49 +196,6 @@ def range_of(events: pa.Table, names: list[str]) -> Range:
         )
     begin = int(own[0])
     return Range(events.select(names), range(begin, begin + len(own)), base, number >> KEY_BITS)
-
-
-CHOICE = ("__kleene_chosen_key", "__kleene_chosen_first", "__kleene_chosen_then")
-"""Of a candidate: the number of its key, where it begins, and where matching goes on, or for SASE where it ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chooser:
-    """A function from candidates in order to matches, for a Spark task. Rows without a key are matches already."""
-
-    query: AnalyzedQuery | AnalyzedRowPattern
-    result: pa.Schema
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        key: int | None = None
-        chooser: RowChooser | MatchChooser | None = None
-        for batch in batches:
-            table = pa.Table.from_batches([batch]).rename_columns([*self.result.names, *CHOICE])
-            numbers = np.zeros(table.num_rows, np.int64)
-            places = zip(*(table.column(name).to_pylist() for name in CHOICE), strict=True)
-            for row, (own, first, then) in enumerate(places):
-                if own is None:
-                    numbers[row] = -1
-                    continue
-                if chooser is None or own != key:
-                    key, chooser = own, self._chooser()
-                numbers[row] = chooser.choose(first, then)
-            chosen = table.select(self.result.names).filter(pa.array(numbers != 0))
-            yield from self._numbered(chosen, numbers[numbers != 0]).cast(self.result).to_batches()
-
-    def _chooser(self) -> RowChooser | MatchChooser:
-        return RowChooser(self.query) if isinstance(self.query, AnalyzedRowPattern) else MatchChooser()
-
-    def _numbered(self, rows: pa.Table, numbers: np.ndarray[Any, Any]) -> pa.Table:
-        """MATCH_NUMBER() is known only now; where a key was not cut it was known before."""
-        if isinstance(self.query, AnalyzedQuery):
-            return rows
-        for measure in self.query.measures:
-            if isinstance(measure.expression, ir.MatchNumber):
-                at = rows.column_names.index(measure.name)
-                own = np.where(numbers < 0, rows.column(at).to_numpy(), numbers)
-                rows = rows.set_column(at, rows.schema.field(at), pa.array(own, pa.int64()))
-        return rows
 
 
 class _LargeGroup:
