@@ -79,7 +79,10 @@ def choose_cutting(
         if ranges != "auto":
             raise UnsupportedError(f"the query cannot be cut into ranges: {reach.reason}", hint="Leave ranges out.")
         return reach
+    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     if ranges == "auto" and range_size is None:
+        if partitions == 1:
+            return Uncut("spark.sql.shuffle.partitions is 1, so that ranges would wait for each other")
         size, least = _estimated_bytes(frame), LEAST_BYTES_BY_KEY if has_key else LEAST_BYTES
         if size is None:
             return Uncut("Spark does not know how large the input is; say ranges=n or range_size=…")
@@ -87,7 +90,6 @@ def choose_cutting(
             return Uncut(f"the input is small, {size >> 20:,} MiB by Spark's estimate")
     events = range_size or RANGE_SIZE
     count = ranges if isinstance(ranges, int) else None
-    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     least_events = 1 if count else events if range_size else 2 * events
     return Cutting(reach, order_type, least_events, events, count, partitions)
 
