@@ -41,6 +41,8 @@ SLOTS = 4096
 RANGE_SIZE = 1 << 18
 LEAST_BYTES, LEAST_BYTES_BY_KEY = 32 << 20, 512 << 20
 """Inputs that Spark takes for smaller are not cut: there is little to gain, the less so where keys divide it anyway."""
+LEAST_PARTITIONS = 4
+"""Counting slots and sending events by range was measured to cost about what a second task saves."""
 MOST_SPAN, LEAST_WIDTH = 2.0**62, 1e-200
 MOST_COPIED = 0.25
 """Ranges are made larger until at most this part of the events is sent twice."""
@@ -81,13 +83,13 @@ def choose_cutting(
         return reach
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     if ranges == "auto" and range_size is None:
-        if partitions == 1:
-            return Uncut("spark.sql.shuffle.partitions is 1, so that ranges would wait for each other")
         size, least = _estimated_bytes(frame), LEAST_BYTES_BY_KEY if has_key else LEAST_BYTES
         if size is None:
             return Uncut("Spark does not know how large the input is; say ranges=n or range_size=…")
         if size < least:
             return Uncut(f"the input is small, {size >> 20:,} MiB by Spark's estimate")
+        if partitions < LEAST_PARTITIONS:
+            return Uncut(f"with spark.sql.shuffle.partitions = {partitions} they would cost more than they save")
     events = range_size or RANGE_SIZE
     count = ranges if isinstance(ranges, int) else None
     least_events = 1 if count else events if range_size else 2 * events
