@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from kleene.spark import ranges
 from kleene.spark.schema import spark_schema
 
 
@@ -88,6 +89,23 @@ def test_only_heavy_keys_are_cut(spark) -> None:
     query = kleene.sase("PATTERN SEQ(A a, B b) WHERE [k] AND a.x < b.x WITHIN 4")
     expected = rows_of(query.match(table, order_by=["t", "n"]))
     assert rows_of(query.match(frame, order_by=["t", "n"], range_size=50)) == expected
+
+
+def test_auto_cuts_large_inputs_where_there_are_tasks_enough(spark, tmp_path, monkeypatch) -> None:
+    table = walk(4, 600)
+    path = str(tmp_path / "events")
+    spark.createDataFrame(table, spark_schema(table.schema)).write.parquet(path)
+    frame = spark.read.parquet(path)
+    query = kleene.match_recognize(
+        "ORDER BY t, n MEASURES A.n AS a, LAST(B.n) AS b PATTERN (A B+) MAXLENGTH 6 DEFINE B AS B.x > PREV(B.x)"
+    )
+    assert "ranges     none: the input is small" in query.explain(frame)
+    monkeypatch.setattr(ranges, "LEAST_BYTES", 1)
+    assert "ranges     none: with spark.sql.shuffle.partitions = 2 they would cost" in query.explain(frame)
+    monkeypatch.setattr(ranges, "LEAST_PARTITIONS", 2)
+    monkeypatch.setattr(ranges, "RANGE_SIZE", 60)
+    assert "ranges     ranges of about 60 events, where a key has more than 120" in query.explain(frame)
+    assert rows_of(query.match(frame)) == rows_of(query.match(table))
 
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE", "DOUBLE", "NANOSECONDS", "TINY"])
