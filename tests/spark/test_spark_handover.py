@@ -67,7 +67,7 @@ def test_explain_says_what_travels(spark, folder: str) -> None:
         "filter     type IN ('A') AND x > 5 OR type IN ('B') AND x IN (1, 2)",
         "shuffle    by a hash of k",
         "sort       in the tasks, by t",
-        "ranges     none: the input is small, 0 MiB by Spark's estimate",
+        "ranges     none: with spark.sql.shuffle.partitions = 2 they would cost more than they save",
         "settings   spark.sql.shuffle.partitions = 2",
     ):
         assert line in text

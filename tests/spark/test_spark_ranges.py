@@ -99,10 +99,10 @@ def test_auto_cuts_large_inputs_where_there_are_tasks_enough(spark, tmp_path, mo
     query = kleene.match_recognize(
         "ORDER BY t, n MEASURES A.n AS a, LAST(B.n) AS b PATTERN (A B+) MAXLENGTH 6 DEFINE B AS B.x > PREV(B.x)"
     )
-    assert "ranges     none: the input is small" in query.explain(frame)
-    monkeypatch.setattr(ranges, "LEAST_BYTES", 1)
     assert "ranges     none: with spark.sql.shuffle.partitions = 2 they would cost" in query.explain(frame)
     monkeypatch.setattr(ranges, "LEAST_PARTITIONS", 2)
+    assert "ranges     none: the input is small" in query.explain(frame)
+    monkeypatch.setattr(ranges, "LEAST_BYTES", 1)
     monkeypatch.setattr(ranges, "RANGE_SIZE", 60)
     assert "ranges     ranges of about 60 events, where a key has more than 120" in query.explain(frame)
     assert rows_of(query.match(frame)) == rows_of(query.match(table))

@@ -79,11 +79,13 @@ def settings_text(frame: DataFrame, handover: Handover) -> str:
     lines = []
     if handover.sorting is not Sorting.PRESORTED and (handover.key or isinstance(handover.cutting, Cutting)):
         partitions = conf.get("spark.sql.shuffle.partitions")
-        lines.append(f"spark.sql.shuffle.partitions = {partitions}: so many tasks at most; three for each core is good")
+        lines.append(f"spark.sql.shuffle.partitions = {partitions}: so many tasks at most")
     batch = int(conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
     if 0 < batch < USUAL_BATCH:
         name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-        lines.append(f"{name} = {batch}: Spark's default of {USUAL_BATCH:,} hands events over faster")
+        lines.append(
+            f"{name} = {batch}: fewer events are handed over at a time than by Spark's default, {USUAL_BATCH:,}"
+        )
     return "\n".join(f"{'settings' if not number else '':<10} {line}" for number, line in enumerate(lines))
 
 

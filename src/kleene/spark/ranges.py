@@ -83,13 +83,13 @@ def choose_cutting(
         return reach
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     if ranges == "auto" and range_size is None:
+        if partitions < LEAST_PARTITIONS:  # asked first: an estimate costs a run of Spark's optimizer
+            return Uncut(f"with spark.sql.shuffle.partitions = {partitions} they would cost more than they save")
         size, least = _estimated_bytes(frame), LEAST_BYTES_BY_KEY if has_key else LEAST_BYTES
         if size is None:
             return Uncut("Spark does not know how large the input is; say ranges=n or range_size=…")
         if size < least:
             return Uncut(f"the input is small, {size >> 20:,} MiB by Spark's estimate")
-        if partitions < LEAST_PARTITIONS:
-            return Uncut(f"with spark.sql.shuffle.partitions = {partitions} they would cost more than they save")
     events = range_size or RANGE_SIZE
     count = ranges if isinstance(ranges, int) else None
     least_events = 1 if count else events if range_size else 2 * events

@@ -191,7 +191,7 @@ def range_of(events: pa.Table, names: list[str]) -> Range:
         is_whole = (told - len(own)) % (1 << SIZE_BITS) == 0
     if not is_whole or not len(own):
         raise ExecutionError(
-            f"the input changed between two readings: a range has {len(own):,} events, and others before",
+            f"the input changed between two readings: a range has {len(own):,} events, and had another number before",
             hint="Write the input to files, or cache it; or match it in one piece: ranges='off'.",
         )
     begin = int(own[0])
