@@ -109,7 +109,8 @@ class Query:
         if is_spark(events):
             batch = spark_batch()
             given = batch.SparkOptions(pushdown, presorted, ranges, range_size, match_id)
-            return batch.match(self.definition, events, order, type_column, options, given, match_order=match_order)
+            job = batch.job_of(self.definition, events, order, type_column, options, given, match_order=match_order)
+            return job.matches()
         if is_row_pattern(self.definition):
             return match_rows(self.definition, events, options)
         table, chosen = prepare(self.definition, events, order, type_column, options)

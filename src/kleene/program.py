@@ -200,9 +200,10 @@ class _SparkRunner:
 
     def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
         is_read = definition.into_stream is not None
-        return spark_batch().match(
+        job = spark_batch().job_of(
             definition, events, order, type_column, self.options, match_order=is_read, with_times=is_read
         )
+        return job.matches()
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
         if definition.into_stream is None:

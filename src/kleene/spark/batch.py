@@ -47,7 +47,7 @@ from kleene.spark.schema import arrow_schema, has_map, spark_schema
 from kleene.spark.source import check_frame_names, read_frames, session_zone
 from kleene.spark.worker import KeyAdder, Matcher, no_rows
 
-__all__ = ["MATCH_ORDER", "SparkJob", "SparkOptions", "job_of", "match"]
+__all__ = ["MATCH_ORDER", "SparkJob", "SparkOptions", "job_of"]
 
 SHOWN_MATCH_ORDER = "match_order"
 
@@ -84,6 +84,9 @@ class SparkJob:
         return handed_over(self.frame, self.handover)
 
     def matches(self) -> DataFrame:
+        """The matches, lazily."""
+        if self.plan.pipeline is not None:
+            warn(self.plan.pipeline.warnings)
         found = self.handed_over().mapInArrow(self.matcher, spark_schema(self.matcher.output))
         if self.matcher.output != self.matcher.result:
             found = self._chosen(found)
@@ -118,24 +121,6 @@ class SparkJob:
         return wrong.select(GROUP).mapInArrow(no_rows, found.schema)
 
 
-def match(
-    definition: QueryDefinition,
-    events: DataFrame | Mapping[str, DataFrame],
-    order: OrderKey,
-    type_column: str | None,
-    options: Mapping[str, Any],
-    given: SparkOptions | None = None,
-    *,
-    match_order: bool = False,
-    with_times: bool = False,
-) -> DataFrame:
-    """The matches, lazily. For composition the result carries its order in a column that is not an attribute."""
-    job = job_of(definition, events, order, type_column, options, given, match_order=match_order, with_times=with_times)
-    if job.plan.pipeline is not None:
-        warn(job.plan.pipeline.warnings)
-    return job.matches()
-
-
 def job_of(
     definition: QueryDefinition,
     events: DataFrame | Mapping[str, DataFrame],
@@ -147,7 +132,10 @@ def job_of(
     match_order: bool = False,
     with_times: bool = False,
 ) -> SparkJob:
-    """The job for the query, of which nothing runs yet."""
+    """The job for the query, of which nothing runs yet.
+
+    For composition, `with_times` and `match_order`, the result carries its order in a column that is not an attribute.
+    """
     given = given or SparkOptions()
     if is_row_pattern(definition):
         return _job_on_rows(definition, events, options, given)

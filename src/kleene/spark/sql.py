@@ -141,7 +141,7 @@ def _replaced(
         query = f"{definitions} SELECT * FROM ({query})"
     name = f"kleene_matches_{len(frames)}"
     frame = _spark_sql(spark, query, frames, args if ":" in query else None)
-    frames[name] = batch.match(definition, frame, OrderKey(()), None, {})
+    frames[name] = batch.job_of(definition, frame, OrderKey(()), None, {}).matches()
     stand_in = _stand_in(name)
     # Blanks keep what follows where the user wrote it, and line breaks keep its line.
     gone = re.sub(r"[^\n]", " ", text[factor_start:closing])
