@@ -7,6 +7,8 @@ and durations as microseconds, dates as days, decimals as integers without their
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +71,14 @@ def window_size(window: Window, time_type: Type) -> Any:
     if isinstance(time_type, DecimalType):
         return window.size * 10**time_type.scale
     return float(window.size) if time_type == FLOAT else window.size
+
+
+def window_time(window: Window, time_type: Type) -> int | float:
+    """The window in the units of the times, no less than it is."""
+    size = window_size(window, time_type)
+    if time_type == FLOAT:
+        return float(size)
+    return ceil(size) if isinstance(size, Decimal) else int(size)
 
 
 def plain_values(column: pa.ChunkedArray, type_: Type, name: str) -> list[PlainValue]:

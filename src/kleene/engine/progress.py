@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.choice import choose
+from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import RegexProgram, RegexProgress
@@ -39,8 +40,13 @@ class NoProgress:
     def __init__(self, components: int) -> None:
         self._components = components
 
-    def feed(self, table: pa.Table, is_last: bool = False) -> tuple[pa.Table, FlatMatches]:
+    open_runs = kept_events = 0
+
+    def feed(self, table: pa.Table, is_last: bool = False, now: Time | None = None) -> tuple[pa.Table, FlatMatches]:
         return table.slice(0, 0), flat_matches([], self._components)
+
+    def wakes_at(self) -> Time | None:
+        return None
 
     def saved(self) -> dict[str, Any]:
         return {}
@@ -117,16 +123,34 @@ class Progress:
             raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
         return progress
 
-    def batches(self, table: pa.Table, is_last: bool, with_times: bool = False) -> Iterator[ResultBatch]:
-        """The result so far in pieces of bounded size. The table is known to have its columns, and to follow."""
+    @property
+    def open_runs(self) -> int:
+        """How much is open: runs, instances on stacks, or partitions with a start that is not decided."""
+        return self._engine.open_runs
+
+    @property
+    def kept_events(self) -> int:
+        return self._engine.kept_events
+
+    def wakes_at(self) -> Time | None:
+        """When time alone may complete a match or free what is kept, in the units of the order key, if ever."""
+        return self._engine.wakes_at()
+
+    def batches(
+        self, table: pa.Table, is_last: bool, with_times: bool = False, now: Time | None = None
+    ) -> Iterator[ResultBatch]:
+        """The result so far in pieces of bounded size. The table is known to have its columns, and to follow.
+
+        `now`: a time up to which all events are there.
+        """
         query, engine = self._plan.query, self._engine
         if isinstance(engine, (SaseProgress, SequenceProgress, NoProgress)):
             assert isinstance(query, AnalyzedQuery)
-            whole, matches = engine.feed(table, is_last)
+            whole, matches = engine.feed(table, is_last, now=now)
             return match_batches(query, whole, matches, self._measures, with_times, Meter())
         assert not isinstance(query, AnalyzedQuery)
         if isinstance(engine, RowProgress):
-            found = engine.feed(table, is_last)
+            found = engine.feed(table, is_last, now)
             if query.rows_per_match is RowsPerMatch.ONE:
                 return table_batches(one_row_table(query, found, engine.program.jit))
             return row_batches(query, found.table, rows_of_matches(query, found.table, found))

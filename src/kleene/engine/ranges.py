@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from math import ceil
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +17,13 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, chosen_matches, order_of
+from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.row_code import generate_rows
 from kleene.engine.compiled.row_engine import FoundRows, RowProgram, find_row_candidates
-from kleene.engine.events import window_size
+from kleene.engine.events import window_time
 from kleene.engine.matches import FlatMatches
 from kleene.engine.row_columns import one_row_table_and_order
 from kleene.engine.row_output import OutputRow, row_output_table
@@ -33,12 +32,10 @@ from kleene.engine.rows import find_rows, rows_of_matches
 from kleene.engine.run import ROWS_PER_BATCH, Runner, match_batches
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
-from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, Window, WindowUnit
+from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
 from kleene.ir.pattern import can_be_empty, has_exclusion, longest
 from kleene.plan.plan import Plan
-from kleene.schema import DATE, FLOAT, INTEGER, TimestampType, Type
-
-Time = int | float
+from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ def _reach_of_events(query: AnalyzedQuery) -> Reach | Uncut:
         return Uncut("no WITHIN bounds how far a match can reach")
     if window.unit is WindowUnit.EVENTS:
         return Reach(back, Extent(rows=int(window.size)))
-    time = _time(window, query.time_type)
+    time = window_time(window, query.time_type)
     if any(negation.gap == 0 for negation in query.negations):
         back = Extent(time)
     return Reach(back, Extent(time))
@@ -127,19 +124,12 @@ def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
         return Reach(back, Extent(rows=min(bounds) + generated.look_ahead + 1))
     if window is None:
         return Uncut("no MAXLENGTH or WITHIN bounds how far a match can reach")
-    return Reach(back, Extent(_time(window, query.time_type), generated.look_ahead + 1))
+    return Reach(back, Extent(window_time(window, query.time_type), generated.look_ahead + 1))
 
 
 def _may_give_no_row(query: AnalyzedRowPattern) -> bool:
     pattern = query.definition.pattern
     return has_exclusion(pattern) or (query.rows_per_match is RowsPerMatch.ALL_OMIT_EMPTY and can_be_empty(pattern))
-
-
-def _time(window: Window, time_type: Type) -> Time:
-    size = window_size(window, time_type)
-    if time_type == FLOAT:
-        return float(size)
-    return ceil(size) if isinstance(size, Decimal) else int(size)
 
 
 def is_choosing(plan: Plan) -> bool:

@@ -47,6 +47,13 @@ class TaskOrder:
         self._decide_ties(table, order, groups, times)
         return table if _ascends(order) else table.take(pa.array(order))
 
+    def sorted_by_time(self, table: pa.Table) -> pa.Table:
+        """Events that are all of one group, in their order."""
+        times = order_numbers(table.column(self.columns[0].name))
+        order = np.arange(len(times)) if _ascends(times) else np.argsort(times, kind="stable")
+        self._decide_ties(table, order, np.zeros(len(times), np.int64), times)
+        return table if _ascends(order) else table.take(pa.array(order))
+
     def keys(self, table: pa.Table) -> tuple[Array, Array]:
         """What the events are sorted by in the first place, as whole numbers: their group, their time."""
         first = self.columns[0]

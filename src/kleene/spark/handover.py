@@ -100,8 +100,8 @@ def choose_sorting(columns: pa.Schema, order: Iterable[SortColumn], strict: tupl
     return Sorting.TASK, f"in the tasks, by {first.name}"
 
 
-def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
-    """The frame whose Spark partitions the tasks read: the columns under plain names, and the group."""
+def chosen_events(frame: DataFrame, handover: Handover) -> tuple[DataFrame, Column]:
+    """The columns and events that travel, and the group of each; NULL where an event has no place in the order."""
     types = {column.name: column.type for column in handover.columns}
     unordered = _any(_is_missing(name, types[name]) for name in handover.strict)
     useful = None if handover.useful is None else spark_condition(handover.useful, _fields(handover.columns))
@@ -112,16 +112,22 @@ def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
         frame = frame.where(unordered | useful)  # the error about a missing order key counts all of them
     keys = [_normal(name, types[name]) for name in handover.key]
     group = F.xxhash64(*keys) if keys else F.lit(0).cast("long")
-    names = handover.columns.names
     frame = frame.select(*map(_by_code_points, handover.columns))
     if isinstance(handover.cutting, Cutting):
         first = handover.order[0].name
         frame = with_ranges(frame, handover.cutting, keys, _normal(first, types[first]))
         group = F.coalesce(quoted_column(PLACE), group)
+    return frame, F.when(unordered, F.lit(None)).otherwise(group).alias(GROUP)
+
+
+def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
+    """The frame whose Spark partitions the tasks read: the columns under plain names, and the group."""
+    frame, group = chosen_events(frame, handover)
+    names, types = handover.columns.names, {column.name: column.type for column in handover.columns}
     further = [name for name in handover.further_columns if name != GROUP]
     frame = frame.select(
         *(quoted_column(name) for name in names),
-        F.when(unordered, F.lit(None)).otherwise(group).alias(GROUP),
+        group,
         *(quoted_column(name) for name in further),
     )
     if handover.sorting is not Sorting.PRESORTED:
@@ -130,8 +136,8 @@ def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
     elif not handover.key:
         frame = frame.coalesce(1)
     if handover.sorting is Sorting.SPARK:
-        group = _without_marks(handover)
-        frame = frame.sortWithinPartitions(group.asc_nulls_first(), *_sorting(types, handover.order))
+        place = _without_marks(handover)
+        frame = frame.sortWithinPartitions(place.asc_nulls_first(), *_sorting(types, handover.order))
     return frame.toDF(*plain_names(names), *handover.further_columns)
 
 

@@ -20,6 +20,9 @@ from kleene.ir.options import WindowUnit
 from kleene.schema import FLOAT
 
 ROOM = 1024
+Time = int | float
+"""A time in the units of the order key."""
+LAST_TIME = 2**62
 Root = tuple[Array, Array]
 """An array of runs, and the rows of it that are in use."""
 
@@ -58,6 +61,20 @@ class Window:
         if isinstance(size, Decimal) and size != int(size):
             size = int(size) + 1
         return cls(2, min(int(size), 2**63 - 1), 0.0)
+
+
+def latest_of(times: Array, now: Time | None) -> Any:
+    """The time that a stream has come to, as the times have it."""
+    if not len(times):
+        return times.dtype.type(0 if now is None else now)
+    latest = times.max()
+    return latest if now is None or not now > latest else times.dtype.type(now)
+
+
+def wake_time(time: Any, size: Time) -> Time | None:
+    """When a window that began then is over; None where no clock shows it."""
+    found: Time = time.item() + size
+    return found if abs(found) < LAST_TIME else None
 
 
 @dataclass(slots=True)

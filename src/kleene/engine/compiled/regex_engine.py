@@ -243,6 +243,18 @@ class RegexProgress:
         self.kept_table = found.table.take(pa.array(positions[in_table])).combine_chunks()
         self.kept_numbers = np.repeat(grouped.numbers, sizes)[rows][in_table]
 
+    @property
+    def open_runs(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def kept_events(self) -> int:
+        return len(self.kept_numbers)
+
+    def wakes_at(self) -> None:
+        """Time alone decides nothing here."""
+        return
+
     def saved(self) -> dict[str, Any]:
         parts: dict[str, Any] = {
             "strings": self.dictionary.strings,

@@ -24,6 +24,13 @@ MOST_VARIABLES = 62
 FIRST_REGISTER, NULL_COLUMN = 1, 0
 ANY_ROW = 62
 MOST_ROWS = 2**31
+
+
+def has_time_window(query: AnalyzedRowPattern) -> bool:
+    window = query.definition.window
+    return window is not None and window.unit is not WindowUnit.EVENTS
+
+
 ACCEPT, ACCEPT_AT_END = -1, -2
 _SKIPS = {Skip.PAST_LAST_ROW: 0, Skip.TO_NEXT_ROW: 1, Skip.TO_FIRST: 2, Skip.TO_LAST: 3}
 
@@ -188,6 +195,7 @@ class _Generator:
             "RUN_VARIABLES": run_variables,
             "REGISTERS": len(self.registers.all),
             "MOST_ROWS": -1 if definition.max_length is None else min(definition.max_length, 2**62),
+            "WINDOW_IN_TIME": has_time_window(self.query),
             "SKIP": _SKIPS[after.skip],
             "SKIP_TARGET": mask,
         }

@@ -24,15 +24,17 @@ from kleene.engine.compiled.batches import (
     one_group,
     partition_codes,
 )
+from kleene.engine.compiled.buffer import Time, wake_time
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
-from kleene.engine.compiled.row_code import GeneratedRows, generate_rows
+from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window
+from kleene.engine.events import window_time
 from kleene.engine.row_reference import RowMatch, cannot_skip
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
-from kleene.ir.options import AfterMatch, Selection, WindowUnit
+from kleene.ir.options import AfterMatch, Selection
 from kleene.schema import FLOAT
 
 ROOM = 1024
@@ -131,6 +133,7 @@ def search_rows(
     more_rows: bool,
     searches: Array | None = None,
     seen: Array = EMPTY,
+    now: Time | None = None,
 ) -> FoundRows:
     """The matches of all groups; or of all searches, which may be several in one group, and mark where they began."""
     query = program.query
@@ -141,7 +144,7 @@ def search_rows(
     given = arguments(generated.layout, table, query.schema, types, grouped, dictionary)
     rows = len(grouped)
     bits = np.zeros(rows, np.int64)
-    times = _times(query, table, grouped)
+    times = _times(query, table, grouped, now)
     st = np.zeros(10, np.int64)
     st[1] = -1
     st[5] = 1 if more_rows else 0
@@ -217,16 +220,17 @@ class _Arrays:
         self.states = grown(self.states, max(2 * len(self.states), 2 * len(self.ri)))
 
 
-def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped) -> Array:
-    window = query.definition.window
-    if window is None or window.unit is WindowUnit.EVENTS:
+def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped, now: Time | None) -> Array:
+    """The times of the rows, and behind them, if it is known, the time that the stream has come to."""
+    if not has_time_window(query):
         return np.zeros(1, np.float64 if query.time_type == FLOAT else np.int64)
     name = query.order_by[0].name
     column = table.column(name)
     times = times_array(table, name, query.time_type)
     if column.null_count or (times.dtype == np.int64 and len(times) and int(times.max()) - int(times.min()) >= 2**62):
         raise GaveUpError(ir.Attribute(None, name))
-    return np.ascontiguousarray(grouped.permuted(times))
+    times = grouped.permuted(times)
+    return np.ascontiguousarray(times if now is None else np.append(times, times.dtype.type(now)))
 
 
 def _failure(status: int, program: RowProgram, run_limit: int, generated: GeneratedRows) -> Exception:
@@ -317,7 +321,8 @@ class RowProgress:
         # For each partition: rows seen before those kept, rows kept before the open start, matches, rows matched.
         self.state = np.zeros((0, 4), np.int64)
 
-    def feed(self, table: pa.Table, is_last: bool = False) -> FoundRows:
+    def feed(self, table: pa.Table, is_last: bool = False, now: Time | None = None) -> FoundRows:
+        """The matches that no later row can change. `now` is the time that the stream has come to, if that is known."""
         codes = self.partitions.numbers(table, null_is_a_key=True)
         missing = len(self.partitions) - len(self.state)
         if missing > 0:
@@ -338,7 +343,7 @@ class RowProgress:
         groups[:, 3] = own[:, 2]
         groups[:, 4] = own[:, 0] == 0
         found = search_rows(
-            self.program, table, grouped, groups, self.run_limit, Dictionary(), self.nullable, not is_last
+            self.program, table, grouped, groups, self.run_limit, Dictionary(), self.nullable, not is_last, now=now
         )
         covered = self._covered(found, own)
         if self.program.query.definition.selection is Selection.ALL_MATCHES:
@@ -379,6 +384,28 @@ class RowProgress:
         in_table = np.argsort(positions, kind="stable")
         self.kept_table = found.table.take(pa.array(positions[in_table])).combine_chunks()
         self.kept_numbers = np.repeat(numbers, sizes)[rows][in_table]
+
+    @property
+    def open_runs(self) -> int:
+        """Partitions with a start that is not decided: what stands here for runs."""
+        sizes = np.bincount(self.kept_numbers, minlength=len(self.state))
+        return int((sizes > self.state[:, 1]).sum())
+
+    @property
+    def kept_events(self) -> int:
+        return len(self.kept_numbers)
+
+    def wakes_at(self) -> Time | None:
+        """When time alone, without a row, decides about an open start; None if it never does."""
+        query = self.program.query
+        if not has_time_window(query) or self.kept_table is None or not len(self.kept_numbers):
+            return None
+        grouped = group(self.kept_numbers, len(self.state), self.program.jit)
+        at = grouped.begins[:-1] + self.state[grouped.numbers, 1]
+        times = grouped.permuted(times_array(self.kept_table, query.order_by[0].name, query.time_type))
+        since = times[at[at < grouped.begins[1:]]]
+        assert query.definition.window is not None
+        return wake_time(since.min(), window_time(query.definition.window, query.time_type)) if len(since) else None
 
     def saved(self) -> dict[str, object]:
         parts = {

@@ -31,7 +31,7 @@ from kleene.engine.compiled.batches import (
     permuted_arguments,
     types_of,
 )
-from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Window
+from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Time, Window, latest_of, wake_time
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
@@ -121,13 +121,16 @@ class SaseProgress:
 
     # --- feeding -------------------------------------------------------------------------------------------------
 
-    def feed(self, table: pa.Table, is_last: bool = False, codes: Array | None = None) -> tuple[pa.Table, FlatMatches]:
+    def feed(
+        self, table: pa.Table, is_last: bool = False, codes: Array | None = None, now: Time | None = None
+    ) -> tuple[pa.Table, FlatMatches]:
         """The matches that these events complete, in output order, and the table they refer to.
 
-        `codes` are the numbers of their partitions, if these are known for the whole input.
+        `codes` are the numbers of their partitions, if these are known for the whole input; `now` is the time that the
+        stream has come to, if it is known to be later than the last event.
         """
         started, fresh = perf_counter(), table.num_rows
-        feed = self._prepare(table, is_last, codes)
+        feed = self._prepare(table, is_last, codes, now)
         self.meter.add("read", fresh, fresh, perf_counter() - started)
         started, judging = perf_counter(), self.meter.seconds("Judge")
         if self.format is Format.ALL and not self.waits_for_the_end:
@@ -156,7 +159,7 @@ class SaseProgress:
         found = [self.buffer.done[:count].copy() for count in self._visits(feed)]
         return feed, np.concatenate([np.zeros((0, 4), np.int64), *found])
 
-    def _prepare(self, table: pa.Table, is_last: bool, codes: Array | None = None) -> Feed:
+    def _prepare(self, table: pa.Table, is_last: bool, codes: Array | None = None, now: Time | None = None) -> Feed:
         query = self.program.query
         assert query.schema is not None
         if codes is None:
@@ -196,7 +199,7 @@ class SaseProgress:
             given,
             bits,
             groups,
-            all_times.max() if len(all_times) else np.int64(0),
+            latest_of(all_times, now),
         )
         self._start(feed, fresh_from, is_last)
         return feed
@@ -280,6 +283,28 @@ class SaseProgress:
         if self.pending is not None:
             old = self.pending.matches
             self.pending.matches = FlatMatches(old.offsets, old.lengths, place[old.positions])
+
+    # --- waiting --------------------------------------------------------------------------------------------------
+
+    @property
+    def open_runs(self) -> int:
+        return int(self.run_counts.sum())
+
+    @property
+    def kept_events(self) -> int:
+        return 0 if self.kept_table is None else self.kept_table.num_rows
+
+    def wakes_at(self) -> Time | None:
+        """When time alone, without an event, may complete a match, or free what is kept; None if it never does."""
+        size = self.window.in_time
+        if size is None or self.kept_table is None or not self.kept_table.num_rows:
+            return None
+        times = times_array(self.kept_table, self.program.query.order_by[0], self.program.query.time_type)
+        if self.pending is None:
+            return wake_time(times.max(), 2 * size)
+        waiting = self.pending.matches
+        since = waiting.last if self.format is Format.NON_OVERLAPPING else waiting.first
+        return wake_time(times[since].min(), size)
 
     # --- saving ---------------------------------------------------------------------------------------------------
 

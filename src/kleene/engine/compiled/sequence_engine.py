@@ -27,7 +27,7 @@ from kleene.engine.compiled.batches import (
     partition_codes,
     types_of,
 )
-from kleene.engine.compiled.buffer import Window
+from kleene.engine.compiled.buffer import Time, Window, latest_of, wake_time
 from kleene.engine.compiled.columns import Array, Dictionary, check_readable, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
@@ -113,13 +113,16 @@ class SequenceProgress:
 
     # --- feeding -------------------------------------------------------------------------------------------------
 
-    def feed(self, table: pa.Table, is_last: bool = False) -> tuple[pa.Table, FlatMatches]:
-        """The matches that these events complete, in output order, and the table they refer to."""
+    def feed(self, table: pa.Table, is_last: bool = False, now: Time | None = None) -> tuple[pa.Table, FlatMatches]:
+        """The matches that these events complete, in output order, and the table they refer to.
+
+        `now` is the time that the stream has come to, if it is known to be later than the last event.
+        """
         fresh_from = 0
         if self.kept_table is not None:
             fresh_from = self.kept_table.num_rows
             table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
-        feed, numbers = self._prepare(table, fresh_from, is_whole=is_last and self.kept_table is None)
+        feed, numbers = self._prepare(table, fresh_from, is_last and self.kept_table is None, now)
         found = self._through_the_pipeline(feed, fresh_from)
         found = self._after_the_end(feed, found, is_last)
         # What has waited may be of events that are on no stack any more.
@@ -133,7 +136,7 @@ class SequenceProgress:
             self._retain(feed, numbers)
         return table, result
 
-    def _prepare(self, table: pa.Table, fresh_from: int, is_whole: bool) -> tuple[Feed, Array]:
+    def _prepare(self, table: pa.Table, fresh_from: int, is_whole: bool, now: Time | None) -> tuple[Feed, Array]:
         query = self.program.query
         assert query.schema is not None
         started = perf_counter()
@@ -158,7 +161,7 @@ class SequenceProgress:
         started = perf_counter()
         index = self._index(generated, bits, codes, times)
         self.meter.add("NegationIndex", len(index.entries), 0, perf_counter() - started)
-        latest = times.max() if len(times) else times.dtype.type(0)
+        latest = latest_of(times, now)
         heights = self.stacks.heights(rows)
         return Feed(table, kernel, given, bits, relevant, codes, times, positions, index, heights, latest), numbers
 
@@ -369,9 +372,10 @@ class SequenceProgress:
         stacks = self.stacks
         if prunes(self.program.query, self.program.plan):
             in_time = self.window.in_time
-            measured = feed.positions if in_time is None else feed.times
-            if len(measured):
-                stacks.prune(measured, measured.max(), self.window.size if in_time is None else in_time)
+            if in_time is not None:
+                stacks.prune(feed.times, feed.latest, in_time)
+            elif len(feed.positions):
+                stacks.prune(feed.positions, feed.positions.max(), self.window.size)
         needed = np.zeros(feed.table.num_rows, np.bool_)
         for array, places in stacks.live():
             for column in stacks.row_columns:
@@ -432,6 +436,28 @@ class SequenceProgress:
             self.next_positions, self.ended = self.next_positions[:count][used], self.ended[:count][used]
             if not len(self.next_positions):
                 self.next_positions, self.ended = np.zeros(1, np.int64), np.full(1, -1, np.int64)
+
+    # --- waiting -------------------------------------------------------------------------------------------------
+
+    @property
+    def open_runs(self) -> int:
+        """Instances on the stacks: what stands here for runs."""
+        return int((self.stacks.top - self.stacks.base).sum())
+
+    @property
+    def kept_events(self) -> int:
+        return 0 if self.kept_table is None else self.kept_table.num_rows
+
+    def wakes_at(self) -> Time | None:
+        """When time alone, without an event, may complete a match, or free what is kept; None if it never does."""
+        size = self.window.in_time
+        if size is None or self.kept_table is None or not self.kept_table.num_rows:
+            return None
+        times = times_array(self.kept_table, self.program.query.order_by[0], self.program.query.time_type)
+        if not len(self.pending):
+            return wake_time(times.max(), 2 * size)
+        since = self.pending[:, -1 if self.format is Format.NON_OVERLAPPING else 0]
+        return wake_time(times[since].min(), size)
 
     # --- saving --------------------------------------------------------------------------------------------------
 

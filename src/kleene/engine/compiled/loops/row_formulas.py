@@ -19,6 +19,7 @@ SKIP = 0
 """AFTER MATCH SKIP: 0 past the last row, 1 to the next row, 2 to the first and 3 to the last row of SKIP_TARGET."""
 SKIP_TARGET = 0
 """A bit for each variable that may be skipped to."""
+WINDOW_IN_TIME = False
 
 
 def in_window(start: int, row: int, times: Any, ki: Any, kf: Any) -> bool:

@@ -20,6 +20,7 @@ from kleene.engine.compiled.loops.row_formulas import (
     RUN_VARIABLES,
     SKIP,
     SKIP_TARGET,
+    WINDOW_IN_TIME,
     bind,
     clear,
     fits_run,
@@ -28,6 +29,16 @@ from kleene.engine.compiled.loops.row_formulas import (
 )
 
 # ------------------------------------------------------------------------------------------------------------------
+
+
+def may_take(start, row, depth, seen_end, rows, times, ki, kf):
+    """Whether a row that is not there yet could still belong to a match from `start`."""
+    if MOST_ROWS >= 0 and depth >= MOST_ROWS:
+        return False
+    if WINDOW_IN_TIME and row >= seen_end:
+        # Behind the times of all rows stands the time that the stream has come to, if that is known.
+        return len(times) == rows or in_window(start, rows, times, ki, kf)
+    return in_window(start, row, times, ki, kf)
 
 
 def search(
@@ -142,7 +153,7 @@ def search(
                     length = depth
                     break
                 if row >= end:
-                    if more_rows:
+                    if more_rows and may_take(start, row, depth, seen_end, len(bits), times, ki, kf):
                         is_open = True
                         break
                     edge += 1
