@@ -33,6 +33,9 @@ from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.plan.statistics import checked_statistics
 from kleene.schema import Schema
 
+BUCKETS = 64
+"""Groups that the keys of a stream are put together in, if nothing else is said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -63,6 +66,10 @@ class Query:
         presorted: bool = False,
         ranges: str | int = "auto",
         range_size: int | None = None,
+        order: str = "time",
+        unbounded_state: str = "refuse",
+        timeouts: bool = False,
+        buckets: int = BUCKETS,
     ) -> Any:
         """The matches among the events: Arrow in, Arrow out; Spark in, Spark out.
 
@@ -98,28 +105,36 @@ class Query:
         ranges: on Spark, "auto" cuts the events of heavy keys, or all of them where there is no key, into ranges that
             are matched apart (RIP 2013); "off" does not; a number cuts each key into so many.
         range_size: about how many events a range has.
+        order: on a stream, "time" lets events wait until the watermark has passed them; "arrival" trusts the order in
+            which they arrive, and matches them at once.
+        unbounded_state: on a stream, "allow" accepts a query that may hold ever more; by default it is refused.
+        timeouts: on a stream, also gives out what a run had bound when it left its window, as rows of their own.
+        buckets: on a stream, how many groups the keys are put together in, each with a state of its own.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, match_order, match_id)
-            order = OrderKey(())
+            key = OrderKey(())
         else:
-            order = make_order_key(() if order_by is None else order_by, tie_break)
+            key = make_order_key(() if order_by is None else order_by, tie_break)
         if is_spark(events):
-            batch = spark_batch()
-            given = batch.SparkOptions(pushdown, presorted, ranges, range_size, match_id)
-            job = batch.job_of(self.definition, events, order, type_column, options, given, match_order=match_order)
+            on_spark = spark_module("jobs")
+            given = on_spark.SparkOptions(pushdown, presorted, ranges, range_size, match_id)
+            on_stream = on_spark.StreamOptions(order, unbounded_state, timeouts, buckets)
+            job = on_spark.make_job(
+                self.definition, events, key, type_column, options, given, on_stream, match_order=match_order
+            )
             return job.matches()
         if is_row_pattern(self.definition):
             return match_rows(self.definition, events, options)
-        table, chosen = prepare(self.definition, events, order, type_column, options)
+        table, chosen = prepare(self.definition, events, key, type_column, options)
         if mode == "compressed":
             return Runner(chosen).compressed(table)
         return run(
             chosen,
             table,
-            id_columns=columns_read(chosen.query, table.column_names, order.columns) if match_id else None,
+            id_columns=columns_read(chosen.query, table.column_names, key.columns) if match_id else None,
         )
 
     def progress(

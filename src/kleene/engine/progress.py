@@ -41,6 +41,7 @@ class NoProgress:
         self._components = components
 
     open_runs = kept_events = 0
+    is_idle = True
 
     def feed(self, table: pa.Table, is_last: bool = False, now: Time | None = None) -> tuple[pa.Table, FlatMatches]:
         return table.slice(0, 0), flat_matches([], self._components)
@@ -104,14 +105,14 @@ class Progress:
         if self._is_finished:
             raise UnsupportedError("the stream has ended: there is nothing to go on with")
         last = {} if self._last is None else {"last_event": self._last}
-        return pack({**self._engine.saved(), **last, "fingerprint": self._fingerprint()})
+        return pack({**self._engine.saved(), **last, "fingerprint": self.fingerprint})
 
     @classmethod
     def restore(cls, plan: Plan, columns: pa.Schema, snapshot: bytes, sort_columns: Sequence[str] = ()) -> Progress:
         """The progress that was saved; an error if it is damaged, or of another query."""
         progress = cls(plan, columns, sort_columns)
         parts = unpack(snapshot)
-        if parts.pop("fingerprint", None) != progress._fingerprint():
+        if parts.pop("fingerprint", None) != progress.fingerprint:
             raise SnapshotError(
                 "the snapshot is of another query, of other columns, or of other options",
                 hint="Restore it with what it was made with.",
@@ -131,6 +132,11 @@ class Progress:
     @property
     def kept_events(self) -> int:
         return self._engine.kept_events
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is held that the next event could depend on."""
+        return self._engine.is_idle
 
     def wakes_at(self) -> Time | None:
         """When time alone may complete a match or free what is kept, in the units of the order key, if ever."""
@@ -156,7 +162,9 @@ class Progress:
             return row_batches(query, found.table, rows_of_matches(query, found.table, found))
         return table_batches(regex_table(query, engine.feed(table, is_last)))
 
-    def _fingerprint(self) -> str:
+    @property
+    def fingerprint(self) -> str:
+        """What a snapshot must have been made with."""
         query, plan = self._plan.query, self._plan
         is_sase = isinstance(query, AnalyzedQuery)
         text = query_text(query.definition) if is_sase else row_query_text(query.definition)

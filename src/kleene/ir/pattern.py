@@ -90,6 +90,18 @@ def variable_of(element: Pattern) -> Variable:
     return element
 
 
+def has_anchor(pattern: Pattern, at_start: bool) -> bool:
+    """Whether the pattern has a `^`, or a `$`."""
+    match pattern:
+        case Anchor(at_start=is_start):
+            return is_start == at_start
+        case Repeat(element=element) | Exclusion(element=element) | Negation(element=element):
+            return has_anchor(element, at_start)
+        case Sequence(elements=parts) | Permutation(elements=parts) | Alternation(alternatives=parts):
+            return any(has_anchor(part, at_start) for part in parts)
+    return False
+
+
 def can_be_empty(pattern: Pattern) -> bool:
     """Whether the pattern can match no event at all."""
     match pattern:

@@ -251,6 +251,11 @@ class RegexProgress:
     def kept_events(self) -> int:
         return len(self.kept_numbers)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is held that the next event could depend on."""
+        return not self.open_runs and not self.kept_events
+
     def wakes_at(self) -> None:
         """Time alone decides nothing here."""
         return

@@ -35,6 +35,7 @@ from kleene.engine.row_reference import RowMatch, cannot_skip
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Selection
+from kleene.ir.pattern import has_anchor
 from kleene.schema import FLOAT
 
 ROOM = 1024
@@ -384,6 +385,24 @@ class RowProgress:
         in_table = np.argsort(positions, kind="stable")
         self.kept_table = found.table.take(pa.array(positions[in_table])).combine_chunks()
         self.kept_numbers = np.repeat(numbers, sizes)[rows][in_table]
+        if not self._counts_from_the_beginning:
+            self._forget_partitions()
+
+    @property
+    def _counts_from_the_beginning(self) -> bool:
+        """Whether a partition without open rows matters: its matches are numbered, or its first row is special."""
+        query = self.program.query
+        read = [*(condition for _, condition in query.conditions), *(item.expression for item in query.measures)]
+        is_numbered = any(isinstance(node, ir.MatchNumber) for expression in read for node in ir.walk(expression))
+        return is_numbered or has_anchor(query.definition.pattern, at_start=True)
+
+    def _forget_partitions(self) -> None:
+        """Leaves out partitions of which nothing is kept; should rows of one come again, it begins anew."""
+        used = np.zeros(len(self.state), np.bool_)
+        used[self.kept_numbers] = True
+        if not used.all():
+            new = self.partitions.keep(used)
+            self.state, self.kept_numbers = self.state[used], new[self.kept_numbers]
 
     @property
     def open_runs(self) -> int:
@@ -394,6 +413,11 @@ class RowProgress:
     @property
     def kept_events(self) -> int:
         return len(self.kept_numbers)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is held that the next row could depend on."""
+        return not len(self.state)
 
     def wakes_at(self) -> Time | None:
         """When time alone, without a row, decides about an open start; None if it never does."""

@@ -448,6 +448,11 @@ class SequenceProgress:
     def kept_events(self) -> int:
         return 0 if self.kept_table is None else self.kept_table.num_rows
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is held that the next event could depend on."""
+        return not self.open_runs and not self.kept_events
+
     def wakes_at(self) -> Time | None:
         """When time alone, without an event, may complete a match, or free what is kept; None if it never does."""
         size = self.window.in_time

@@ -1,0 +1,49 @@
+"""A query on Spark DataFrames to a job: on tables, or, where they are streaming, on a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from kleene.engine.inputs import OrderKey
+from kleene.errors import UnsupportedError
+from kleene.ir.query import QueryDefinition
+from kleene.spark.batch import SparkJob, SparkOptions, job_of
+from kleene.spark.stream import StreamJob, StreamOptions, is_stream, stream_job
+
+__all__ = ["SparkOptions", "StreamOptions", "make_job"]
+
+
+def make_job(
+    definition: QueryDefinition,
+    events: DataFrame | Mapping[str, DataFrame],
+    order: OrderKey,
+    type_column: str | None,
+    options: Mapping[str, Any],
+    given: SparkOptions,
+    on_stream: StreamOptions,
+    *,
+    match_order: bool = False,
+) -> SparkJob | StreamJob:
+    """The job, of which nothing runs yet."""
+    if not is_stream(events):
+        _check_no_stream_options(on_stream)
+        return job_of(definition, events, order, type_column, options, given, match_order=match_order)
+    if match_order:
+        raise UnsupportedError(
+            "match_order is for tables: a stream gives out matches as they complete", hint="Leave match_order out."
+        )
+    if given.presorted:
+        raise UnsupportedError("presorted is for tables", hint="On a stream, say order='arrival'.")
+    job = job_of(definition, events, order, type_column, options, replace(given, ranges="off", range_size=None))
+    return stream_job(events, job, on_stream)
+
+
+def _check_no_stream_options(given: StreamOptions) -> None:
+    usual = StreamOptions()
+    if given.order != usual.order or given.timeouts:
+        name = "timeouts" if given.timeouts else "order"
+        raise UnsupportedError(f"{name} is for streams, and the input is a table", hint=f"Leave {name} out.")

@@ -1,0 +1,240 @@
+"""A streaming DataFrame of events to a streaming DataFrame of matches, by one stateful operator (transformWithState).
+
+Keys are put together in buckets: the operator is called once for a bucket and micro-batch, with all its events, which
+tasks before it have packed into few rows. What a bucket holds lies in Spark's state store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from kleene.analysis.row_pattern import warn
+from kleene.api import BUCKETS
+from kleene.engine.progress import Progress
+from kleene.engine.streaming import unbounded_state
+from kleene.errors import SchemaError, UnsupportedError, printable, shown
+from kleene.ir.text import expression_text
+from kleene.plan.plan import Plan
+from kleene.schema import TimestampType
+from kleene.spark.batch import SparkJob
+from kleene.spark.bucket import Bucket, BucketState, StreamMatcher
+from kleene.spark.gathering import GROUP, TaskOrder, has_order_numbers
+from kleene.spark.handover import Sorting, chosen_events
+from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.packing import BUCKET, PACKED, PAYLOAD, PLACE, Packer, Unpacker, packed_table, unpacked_table
+from kleene.spark.schema import spark_schema
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+WATERMARK = "spark.watermarkDelayMs"
+"""What Spark notes at a column that has a watermark."""
+
+COUNTS = ("events", "late", "matches")
+STANDS = ("waiting", "runs", "kept", "bytes")
+"""What a bucket tells of a micro-batch, and of how it stands after it."""
+GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, " + ", ".join(f"{name} LONG" for name in (*COUNTS, *STANDS))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What `Query.match` can be told about a stream."""
+
+    order: str = "time"
+    unbounded_state: str = "refuse"
+    timeouts: bool = False
+    buckets: int = BUCKETS
+
+
+class MatchingProcessor(StatefulProcessor):
+    """Spark's view of a bucket: packed events and timers in, packed matches and numbers out."""
+
+    def __init__(self, matcher: StreamMatcher) -> None:
+        self._matcher = matcher
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = BucketState(
+            handle.getValueState("head", "bytes BINARY"),
+            handle.getValueState("engine", "bytes BINARY"),
+            handle.getMapState("waiting", "chunk LONG", "bytes BINARY"),
+            handle if self._matcher.has_watermark else None,
+        )
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        given = pd.concat(list(rows)).sort_values(PLACE, kind="stable")
+        events = [unpacked_table(payload, self._matcher.columns) for payload in given[PAYLOAD]]
+        yield from self._advance(key[0], pa.concat_tables(events), timerValues.getCurrentWatermarkInMs())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
+        no_events = self._matcher.columns.empty_table()
+        yield from self._advance(key[0], no_events, timerValues.getCurrentWatermarkInMs())
+
+    def close(self) -> None:
+        pass
+
+    def _advance(self, number: int, events: pa.Table, watermark: int) -> Iterator[Any]:
+        bucket, matches = Bucket(self._matcher, self._state), 0
+        for table in bucket.advance(events, max(watermark, 0)):
+            matches += table.num_rows
+            yield _row({PAYLOAD: packed_table(table), BUCKET: number})
+        told = {"events": events.num_rows, "late": bucket.late, "matches": matches}
+        told |= {name: getattr(bucket.head, name) for name in STANDS}
+        yield _row({BUCKET: number, **told})
+
+
+def _row(values: dict[str, Any]) -> Any:
+    names = (PAYLOAD, BUCKET, *COUNTS, *STANDS)
+    return pd.DataFrame({name: pd.Series([values.get(name)], dtype=object) for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJob:
+    """A query on a streaming DataFrame."""
+
+    job: SparkJob
+    matcher: StreamMatcher
+    buckets: int
+
+    def explanation(self) -> str:
+        """How events come to the operator, for EXPLAIN."""
+        handover, matcher = self.job.handover, self.matcher
+        lines = [f"columns    {', '.join(matcher.columns.names)}"]
+        if handover.useful is not None:
+            lines.append(f"filter     {expression_text(handover.useful)}")
+        if handover.key:
+            lines.append(f"shuffle    by a hash of {', '.join(handover.key)}, to {self.buckets} buckets")
+        else:
+            lines.append("shuffle    to one bucket: there is no key")
+        name = matcher.time_column
+        order = f"by {name}, as they arrive" if matcher.in_arrival_order else f"by {name}, up to the watermark"
+        return "\n".join([*lines, f"order      {order}"])
+
+    def packed(self) -> DataFrame:
+        """The events as the operator gets them, in the groups of its state."""
+        frame, group = chosen_events(self.job.frame, self.job.handover)
+        names = self.matcher.columns.names
+        frame = frame.select(*map(quoted_column, names), group).toDF(*plain_names(names), GROUP)
+        return frame.mapInArrow(Packer(self.matcher.columns, self.job.handover.strict, self.buckets), PACKED)
+
+    def matches(self) -> DataFrame:
+        """The matches, as they complete."""
+        if self.job.plan.pipeline is not None:
+            warn(self.job.plan.pipeline.warnings)
+        mode = "EventTime" if self.matcher.has_watermark else "None"
+        processor = MatchingProcessor(self.matcher)
+        found = self.packed().groupBy(BUCKET).transformWithStateInPandas(processor, GIVEN_OUT, "append", mode)
+        found = observed(found, f"kleene_{self.matcher.fingerprint[:8]}").select(PAYLOAD)
+        rows = found.mapInArrow(Unpacker(self.matcher.result), spark_schema(self.matcher.result))
+        return rows if self.job.prepared is None else self.job.prepared.finished(rows)
+
+
+def observed(found: DataFrame, name: str) -> DataFrame:
+    """The rows of the operator, watched: what they tell of each micro-batch comes with Spark's own progress."""
+    stands = F.when(F.col(PAYLOAD).isNull(), F.struct(BUCKET, *STANDS))
+    return found.observe(
+        name, *(F.sum(count).alias(count) for count in COUNTS), F.collect_list(stands).alias("buckets")
+    )
+
+
+def is_stream(events: DataFrame | Mapping[str, DataFrame]) -> bool:
+    """Whether the events, or those of a dict, are streams."""
+    frames = list(events.values()) if isinstance(events, Mapping) else [events]
+    kinds = {frame.isStreaming for frame in frames}
+    if len(kinds) > 1:
+        raise SchemaError(
+            "some inputs are streams and some are not", hint="Read all of them with spark.readStream, or none."
+        )
+    return True in kinds
+
+
+def stream_job(events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given: StreamOptions) -> StreamJob:
+    """The job on a stream; an error where a stream could not be matched so, with what to do about it."""
+    plan = job.plan
+    _check_options(plan, given)
+    _check_session(job.frame)
+    columns, order = job.matcher.columns, job.handover.order
+    first = columns.field(order[0].name)
+    in_arrival_order = given.order == "arrival"
+    has_watermark = _has_watermark(events, first.name)
+    if not in_arrival_order:
+        _check_time(plan, first, has_watermark)
+    if not has_order_numbers(first.type) or order[0].descending:
+        raise UnsupportedError(
+            f"a stream is matched in ascending order of a time or a number, and '{printable(first.name)}' is "
+            f"{'descending' if order[0].descending else first.type}",
+            hint="Order by a timestamp.",
+        )
+    if job.handover.sorting is not Sorting.TASK:
+        raise UnsupportedError(f"events of a stream are sorted in the tasks, and the sort would be {job.handover.why}")
+    unbounded = unbounded_state(plan)
+    if unbounded is not None and given.unbounded_state == "refuse":
+        raise UnsupportedError(
+            f"the query has no bound on a stream: {unbounded.reason}",
+            hint=f"{unbounded.hint}; or accept that state grows: unbounded_state='allow'.",
+        )
+    progress = Progress(plan, columns)
+    buckets = given.buckets if job.handover.key else 1
+    said = [progress.fingerprint, given.order, buckets, job.matcher.id_columns, job.handover.useful]
+    matcher = StreamMatcher(
+        plan,
+        columns,
+        TaskOrder(order),
+        job.matcher.result,
+        in_arrival_order,
+        has_watermark,
+        hashlib.sha256(repr(said).encode()).hexdigest(),
+        job.matcher.id_columns,
+    )
+    return StreamJob(job, matcher, buckets)
+
+
+def _check_options(plan: Plan, given: StreamOptions) -> None:
+    if given.order not in ("time", "arrival"):
+        raise UnsupportedError(f"order is 'time' or 'arrival', and {shown(given.order)} was given")
+    if given.unbounded_state not in ("refuse", "allow"):
+        raise UnsupportedError(f"unbounded_state is 'refuse' or 'allow', and {shown(given.unbounded_state)} was given")
+    if not isinstance(given.buckets, int) or isinstance(given.buckets, bool) or given.buckets < 1:
+        raise UnsupportedError(f"buckets is a number from 1 up, and {shown(given.buckets)} was given")
+    if plan.mode != "verbose":
+        raise UnsupportedError(
+            "mode='compressed' is for tables: on a stream it would hold all that completes an event until the end",
+            hint="Leave mode out.",
+        )
+
+
+def _check_session(frame: DataFrame) -> None:
+    provider = frame.sparkSession.conf.get(PROVIDER, None) or ""
+    if "RocksDB" not in provider:
+        raise UnsupportedError(
+            "a stream of matches needs Spark's RocksDB state store, and the session has another",
+            hint=f'Add: spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+        )
+
+
+def _has_watermark(events: DataFrame | Mapping[str, DataFrame], name: str) -> bool:
+    frames = list(events.values()) if isinstance(events, Mapping) else [events]
+    return all(WATERMARK in field.metadata for frame in frames for field in frame.schema.fields if field.name == name)
+
+
+def _check_time(plan: Plan, first: pa.Field, has_watermark: bool) -> None:
+    name = printable(first.name)
+    if not isinstance(plan.query.time_type, TimestampType):
+        raise UnsupportedError(
+            f"a stream is put in order by its event time, a timestamp, and '{name}' is {first.type}",
+            hint=f"Order by a timestamp with a watermark; or trust that events arrive in order of '{name}': "
+            "order='arrival'.",
+        )
+    if not has_watermark:
+        raise UnsupportedError(
+            f"the stream has no watermark on '{name}': nobody knows how long to wait for events that are late",
+            hint=f'Add .withWatermark("{name}", "10 minutes") to the stream, right before match; or trust that events '
+            "arrive in order: order='arrival'.",
+        )

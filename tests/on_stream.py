@@ -1,0 +1,104 @@
+"""A query on a stream without Spark: the operator's processor in Spark's own tester, fed micro-batch by micro-batch."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
+from kleene.engine.compiled.batches import partition_codes
+from kleene.engine.run import result_schema
+from kleene.plan.plan import ByKey, Plan
+from kleene.spark.bucket import END_OF_TIME, StreamMatcher
+from kleene.spark.gathering import TaskOrder
+from kleene.spark.packing import BUCKET, PAYLOAD, PLACE, packed_table, unpacked_table
+from kleene.spark.stream import MatchingProcessor
+
+BUCKETS = 3
+
+
+def matcher_of(plan: Plan, table: pa.Table, in_arrival_order: bool = False) -> StreamMatcher:
+    query = plan.query
+    if isinstance(query, AnalyzedRowPattern):
+        order = query.order_by
+    else:
+        order = tuple(SortColumn(name, False, None) for name in query.order_by)
+    ordered = {column.name for column in order}
+    ties = tuple(SortColumn(name, False, False) for name in table.column_names if name not in ordered)
+    result = result_schema(plan, table.schema)
+    return StreamMatcher(plan, table.schema, TaskOrder((*order, *ties)), result, in_arrival_order, True, "a query")
+
+
+class Stream:
+    """A stream in Spark's tester; `rows` is what it has given out, `told` what the operator said of itself."""
+
+    def __init__(self, matcher: StreamMatcher) -> None:
+        self.matcher = matcher
+        # Events are packed, so that Spark never sees their times: none is too late for it.
+        self.tester = TwsTester(
+            MatchingProcessor(matcher), timeMode="EventTime", eventTimeExtractor=lambda _: END_OF_TIME * 2
+        )
+        self.rows: list[pa.Table] = [matcher.result.empty_table()]
+        self.told: list[dict] = []
+
+    def feed(self, events: pa.Table, buckets: np.ndarray | None = None) -> None:
+        buckets = np.zeros(events.num_rows, np.int64) if buckets is None else buckets
+        for bucket in np.unique(buckets):
+            own = events.take(pa.array(np.flatnonzero(buckets == bucket)))
+            half = own.num_rows // 2
+            payloads = [packed_table(part.combine_chunks()) for part in (own.slice(0, half), own.slice(half))]
+            packed = pd.DataFrame({BUCKET: [bucket] * 2, PLACE: [0, 1], PAYLOAD: payloads})
+            self._take(self.tester.testInPandas(int(bucket), packed))
+
+    def watermark(self, milliseconds: int) -> None:
+        """Time goes on; it never goes back."""
+        if milliseconds > self.tester._currentWatermarkMs:
+            found = self.tester.setWatermark(milliseconds)
+            self._take(found if isinstance(found, pd.DataFrame) else pd.DataFrame(found))
+
+    def end(self) -> pa.Table:
+        self.watermark(END_OF_TIME)
+        return self.result()
+
+    def result(self) -> pa.Table:
+        return pa.concat_tables(self.rows)
+
+    def _take(self, found: pd.DataFrame) -> None:
+        for row in found.to_dict("records"):
+            if row[PAYLOAD] is not None:
+                self.rows.append(unpacked_table(row[PAYLOAD], self.matcher.result))
+            else:
+                self.told.append(row)
+
+
+def buckets_of(plan: Plan, table: pa.Table) -> np.ndarray:
+    if not isinstance(plan.split, ByKey) or not table.num_rows:
+        return np.zeros(table.num_rows, np.int64)
+    codes, _ = partition_codes(table, plan.split.columns, isinstance(plan.query, AnalyzedRowPattern))
+    return codes % BUCKETS
+
+
+def matched_on_stream(plan: Plan, table: pa.Table, random: Random) -> pa.Table:
+    """The rows of the result, in no particular order: events come late, but no later than the watermark allows."""
+    matcher = matcher_of(plan, table)
+    stream = Stream(matcher)
+    if not table.num_rows:
+        return stream.result()
+    times, buckets = matcher.times(table), buckets_of(plan, table)
+    span = max(int(times.max()) - int(times.min()), 1)
+    delay = random.choice([0, span // 3, span])
+    arrival = np.argsort([time + random.uniform(0, delay) for time in times.tolist()], kind="stable")
+    cuts = sorted(random.randrange(len(arrival)) for _ in range(random.randrange(6)))
+    latest = None
+    for begin, end in zip([0, *cuts], [*cuts, len(arrival)], strict=True):
+        own = arrival[begin:end]
+        stream.feed(table.take(pa.array(own)), buckets[own])
+        if len(own):
+            seen = int(np.floor(times[own].max()))
+            latest = seen if latest is None else max(latest, seen)
+            stream.watermark(matcher.milliseconds(latest - delay) - 1)
+    return stream.end()

@@ -1,0 +1,58 @@
+"""On a stream every case gives the batch answer, however its events are cut into micro-batches, and however late."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+import kleene
+from case_files import Case, load_all, near
+from kleene.api import prepare, prepare_rows
+from kleene.engine.choice import choose
+from kleene.engine.inputs import make_order_key
+from kleene.engine.run import run
+from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
+from on_stream import matched_on_stream, matcher_of
+from row_cases import RowCase, load_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
+
+
+def rows_of(table) -> list:
+    return sorted(map(repr, near(table.to_pylist())))
+
+
+@pytest.mark.parametrize("case", load_all(), ids=lambda case: case.name)
+def test_case_on_a_stream(case: Case) -> None:
+    if case.is_program:
+        pytest.skip("a program is several queries")
+    options = dict(case.options)
+    order = make_order_key(options.pop("order_by", ()), options.pop("tie_break", None))
+    type_column = options.pop("type_column", "type")
+    table, plan = prepare(
+        kleene.sase(case.query).definition, case.inputs, order, type_column, {**options, "engine": "generated"}
+    )
+    check(plan, table)
+
+
+@pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
+def test_row_pattern_case_on_a_stream(case: RowCase) -> None:
+    definition = kleene.match_recognize(case.item["clause"]).definition
+    check(*reversed(prepare_rows(definition, case.table, {"engine": "generated"})))
+
+
+def check(plan, table) -> None:
+    try:
+        choose(plan)
+    except kleene.UnsupportedError:
+        pytest.skip("only the interpreter runs it")
+    if plan.query.time_type not in (INTEGER, FLOAT, DATE) and not isinstance(plan.query.time_type, TimestampType):
+        pytest.skip("a stream is ordered by a time or a number")
+    if any(getattr(column, "descending", False) for column in plan.query.order_by):
+        pytest.skip("a stream is matched in ascending order")
+    if table.column(matcher_of(plan, table).time_column).null_count:
+        pytest.skip("an event of a stream has a time")
+    expected = rows_of(run(plan, matcher_of(plan, table).order.sorted_by_time(table)))
+    for seed in range(3):
+        assert rows_of(matched_on_stream(plan, table, Random(seed))) == expected
