@@ -30,7 +30,7 @@ def matcher_of(plan: Plan, table: pa.Table, in_arrival_order: bool = False) -> S
     ordered = {column.name for column in order}
     ties = tuple(SortColumn(name, False, False) for name in table.column_names if name not in ordered)
     result = result_schema(plan, table.schema)
-    return StreamMatcher(plan, table.schema, TaskOrder((*order, *ties)), result, in_arrival_order, True, "a query")
+    return StreamMatcher(plan, table.schema, TaskOrder((*order, *ties)), result, in_arrival_order, True, f"{id(plan)}")
 
 
 class Stream:

@@ -264,11 +264,8 @@ class Progress:
         sort_columns: Sequence[str] = (),
     ) -> None:
         self._read = read
-        make = engine_progress.Progress
-        if snapshot is None:
-            self._progress = make(plan, like.schema, sort_columns)
-        else:
-            self._progress = make.restore(plan, like.schema, snapshot, sort_columns)
+        query, make = engine_progress.ProgressQuery(plan, like.schema, sort_columns), engine_progress.Progress
+        self._progress = make(query) if snapshot is None else make.restore(query, snapshot)
 
     def feed(self, events: Any) -> pa.Table:
         """The matches that can be given out now."""

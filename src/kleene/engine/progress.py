@@ -19,7 +19,7 @@ from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import RegexProgram, RegexProgress
 from kleene.engine.compiled.row_engine import RowProgram, RowProgress
-from kleene.engine.compiled.sase_engine import SaseProgress
+from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
 from kleene.engine.compiled.sequence_engine import SequenceProgram, SequenceProgress
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.regex_columns import regex_table
@@ -56,13 +56,56 @@ class NoProgress:
         pass
 
 
+class ProgressQuery:
+    """A query made ready to go through streams: what all its streams share, which takes some time to make."""
+
+    def __init__(self, plan: Plan, columns: pa.Schema, sort_columns: Sequence[str] = ()) -> None:
+        self.plan, self.columns, self.sort_columns = plan, columns, tuple(sort_columns)
+        self._program = _program(plan)
+        self.measures = _measures(plan)
+        self.fingerprint = self._fingerprint()
+
+    def started(self) -> SaseProgress | SequenceProgress | NoProgress | RowProgress | RegexProgress:
+        """What an engine holds of a stream of which it has seen nothing."""
+        plan, program = self.plan, self._program
+        match program:
+            case None:
+                assert isinstance(plan.query, AnalyzedQuery)
+                return NoProgress(len(plan.query.components))
+            case SequenceProgram():
+                return SequenceProgress(program, plan.run_limit, plan.format)
+            case SaseProgram():
+                return SaseProgress(program, plan.run_limit, plan.format)
+            case RegexProgram():
+                return RegexProgress(program, plan.run_limit)
+            case RowProgram():
+                return RowProgress(program, plan.run_limit)
+
+    def _fingerprint(self) -> str:
+        """What a snapshot must have been made with."""
+        query, plan = self.plan.query, self.plan
+        is_sase = isinstance(query, AnalyzedQuery)
+        text = query_text(query.definition) if is_sase else row_query_text(query.definition)
+        order: Any = query.order_by
+        operators = "" if plan.pipeline is None else str(plan.pipeline)
+        said = [
+            text,
+            str(order),
+            str(self.sort_columns),
+            plan.format.value,
+            operators,
+            str(self.columns),
+            str(query.schema),
+        ]
+        return hashlib.sha256("\x00".join(said).encode()).hexdigest()
+
+
 class Progress:
     """Feed it tables of events, each in order and later than the one before; it gives back tables of matches."""
 
-    def __init__(self, plan: Plan, columns: pa.Schema, sort_columns: Sequence[str] = ()) -> None:
-        self._plan, self._columns, self._sort_columns = plan, columns, tuple(sort_columns)
-        self._engine = _start(plan)
-        self._measures = _measures(plan)
+    def __init__(self, query: ProgressQuery) -> None:
+        self._query, self._plan, self._columns = query, query.plan, query.columns
+        self._engine = query.started()
         self._is_finished = False
         self._last: pa.Table | None = None  # the event that came last
 
@@ -92,7 +135,7 @@ class Progress:
             raise SchemaError(f"the piece has columns of other types: {printable(str(error), 200)}") from None
         if table.num_rows:
             if self._last is not None:
-                check_follows(self._last, table.slice(0, 1), self._plan.query, self._sort_columns)
+                check_follows(self._last, table.slice(0, 1), self._plan.query, self._query.sort_columns)
             self._last = table.slice(table.num_rows - 1).combine_chunks()
         return table
 
@@ -105,14 +148,14 @@ class Progress:
         if self._is_finished:
             raise UnsupportedError("the stream has ended: there is nothing to go on with")
         last = {} if self._last is None else {"last_event": self._last}
-        return pack({**self._engine.saved(), **last, "fingerprint": self.fingerprint})
+        return pack({**self._engine.saved(), **last, "fingerprint": self._query.fingerprint})
 
     @classmethod
-    def restore(cls, plan: Plan, columns: pa.Schema, snapshot: bytes, sort_columns: Sequence[str] = ()) -> Progress:
+    def restore(cls, query: ProgressQuery, snapshot: bytes) -> Progress:
         """The progress that was saved; an error if it is damaged, or of another query."""
-        progress = cls(plan, columns, sort_columns)
+        progress = cls(query)
         parts = unpack(snapshot)
-        if parts.pop("fingerprint", None) != progress.fingerprint:
+        if parts.pop("fingerprint", None) != query.fingerprint:
             raise SnapshotError(
                 "the snapshot is of another query, of other columns, or of other options",
                 hint="Restore it with what it was made with.",
@@ -153,7 +196,7 @@ class Progress:
         if isinstance(engine, (SaseProgress, SequenceProgress, NoProgress)):
             assert isinstance(query, AnalyzedQuery)
             whole, matches = engine.feed(table, is_last, now=now)
-            return match_batches(query, whole, matches, self._measures, with_times, Meter())
+            return match_batches(query, whole, matches, self._query.measures, with_times, Meter())
         assert not isinstance(query, AnalyzedQuery)
         if isinstance(engine, RowProgress):
             found = engine.feed(table, is_last, now)
@@ -161,28 +204,6 @@ class Progress:
                 return table_batches(one_row_table(query, found, engine.program.jit))
             return row_batches(query, found.table, rows_of_matches(query, found.table, found))
         return table_batches(regex_table(query, engine.feed(table, is_last)))
-
-    @property
-    def fingerprint(self) -> str:
-        """What a snapshot must have been made with."""
-        query, plan = self._plan.query, self._plan
-        is_sase = isinstance(query, AnalyzedQuery)
-        text = query_text(query.definition) if is_sase else row_query_text(query.definition)
-        order: Any = query.order_by
-        said = [
-            text,
-            str(order),
-            str(self._sort_columns),
-            plan.format.value,
-            self._operators,
-            str(self._columns),
-            str(query.schema),
-        ]
-        return hashlib.sha256("\x00".join(said).encode()).hexdigest()
-
-    @property
-    def _operators(self) -> str:
-        return "" if self._plan.pipeline is None else str(self._plan.pipeline)
 
 
 def _measures(plan: Plan) -> MeasureProgram | None:
@@ -192,11 +213,10 @@ def _measures(plan: Plan) -> MeasureProgram | None:
     return MeasureProgram(plan.query, engine == "compiled")
 
 
-def _start(plan: Plan) -> SaseProgress | SequenceProgress | NoProgress | RowProgress | RegexProgress:
+def _program(plan: Plan) -> SequenceProgram | SaseProgram | RowProgram | RegexProgram | None:
     choice = choose(plan)
     if choice.engine == "nothing":
-        assert isinstance(plan.query, AnalyzedQuery)
-        return NoProgress(len(plan.query.components))
+        return None
     if choice.engine == "reference":
         raise UnsupportedError(
             f"only the compiled engine goes through a stream piece by piece; for this query there is {choice.reason}",
@@ -204,15 +224,12 @@ def _start(plan: Plan) -> SaseProgress | SequenceProgress | NoProgress | RowProg
         )
     jit = choice.engine == "compiled"
     query = plan.query
-    if isinstance(query, AnalyzedQuery):
-        program = program_of(plan, jit)
-        if isinstance(program, SequenceProgram):
-            return SequenceProgress(program, plan.run_limit, plan.format)
-        if program.algorithm == "backtrack":
-            raise UnsupportedError(
-                "the backtrack algorithm needs the whole input", hint="Use algorithm='basic' or 'merge'."
-            )
-        return SaseProgress(program, plan.run_limit, plan.format)
-    if query.definition.selection is Selection.FIRST_COMPLETED:
-        return RegexProgress(RegexProgram(query, jit), plan.run_limit)
-    return RowProgress(RowProgram(query, jit), plan.run_limit)
+    if not isinstance(query, AnalyzedQuery):
+        is_regex = query.definition.selection is Selection.FIRST_COMPLETED
+        return RegexProgram(query, jit) if is_regex else RowProgram(query, jit)
+    program = program_of(plan, jit)
+    if isinstance(program, SaseProgram) and program.algorithm == "backtrack":
+        raise UnsupportedError(
+            "the backtrack algorithm needs the whole input", hint="Use algorithm='basic' or 'merge'."
+        )
+    return program

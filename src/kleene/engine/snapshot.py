@@ -7,10 +7,8 @@ values. Nothing in it is ever executed when it is read.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import struct
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +17,10 @@ import pyarrow as pa
 
 from kleene.errors import SnapshotError
 
-FORMAT = 1
+FORMAT = 2
 _MARK = b"KLEENE\x00S"
 _HEAD = struct.Struct("<8sH32s")
+_LENGTH = struct.Struct("<Q")
 
 
 def pack(parts: Mapping[str, Any]) -> bytes:
@@ -30,19 +29,20 @@ def pack(parts: Mapping[str, Any]) -> bytes:
     >>> unpack(pack({"rows": np.arange(3), "limit": 5}))["rows"].tolist()
     [0, 1, 2]
     """
-    arrays: dict[str, Any] = {}
     plain: dict[str, Any] = {}
+    index: list[tuple[str, str, list[int], int]] = []  # name, type, shape, bytes
+    bodies: list[bytes] = []
     for name, part in parts.items():
         if isinstance(part, np.ndarray):
-            arrays[f"array.{name}"] = part
+            bodies.append(part.tobytes())
+            index.append((name, part.dtype.str, list(part.shape), len(bodies[-1])))
         elif isinstance(part, pa.Table):
-            arrays[f"table.{name}"] = np.frombuffer(_table_bytes(part), np.uint8)
+            bodies.append(_table_bytes(part))
+            index.append((name, "table", [], len(bodies[-1])))
         else:
             plain[name] = part
-    arrays["plain"] = np.frombuffer(json.dumps(plain).encode(), np.uint8)
-    body = io.BytesIO()
-    np.savez(body, allow_pickle=False, **arrays)
-    payload = body.getvalue()
+    head = json.dumps({"index": index, "plain": plain}).encode()
+    payload = b"".join([_LENGTH.pack(len(head)), head, *bodies])
     return _HEAD.pack(_MARK, FORMAT, hashlib.sha256(payload).digest()) + payload
 
 
@@ -64,20 +64,22 @@ def unpack(snapshot: bytes) -> dict[str, Any]:
         raise SnapshotError("the snapshot is damaged: its checksum is wrong", hint="Use an earlier one, or start anew.")
     try:
         return _parts(payload)
-    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, pa.ArrowInvalid) as error:
+    except (ValueError, TypeError, KeyError, struct.error, OSError, pa.ArrowInvalid) as error:
         raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
 
 
 def _parts(payload: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
-        for name in arrays.files:
-            kind, _, own = name.partition(".")
-            if kind == "array":
-                found[own] = arrays[name]
-            elif kind == "table":
-                found[own] = pa.ipc.open_stream(arrays[name].tobytes()).read_all()
-        found |= json.loads(arrays["plain"].tobytes())
+    (length,) = _LENGTH.unpack_from(payload)
+    at = _LENGTH.size + length
+    told = json.loads(payload[_LENGTH.size : at])
+    found: dict[str, Any] = dict(told["plain"])
+    for name, kind, shape, size in told["index"]:
+        body = payload[at : at + size]
+        at += size
+        if kind == "table":
+            found[name] = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
+        else:
+            found[name] = np.frombuffer(body, kind).reshape(shape).copy()  # engines write into what they loaded
     return found
 
 

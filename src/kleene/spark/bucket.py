@@ -18,7 +18,7 @@ import pyarrow as pa
 from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.progress import Progress
+from kleene.engine.progress import Progress, ProgressQuery
 from kleene.engine.run import ResultBatch, with_match_ids
 from kleene.errors import ExecutionError, SnapshotError
 from kleene.plan.plan import Plan
@@ -31,6 +31,7 @@ FORMAT = 1
 END_OF_TIME = 253_370_764_800_000
 """A watermark, in milliseconds, at which a stream is over: the year 9999 has begun."""
 MATCHED_AT_ONCE = 1 << 18
+MOST_READY = 8
 
 
 class Value(Protocol):
@@ -123,6 +124,18 @@ class Head:
     @property
     def bytes(self) -> int:
         return self.engine_bytes + sum(chunk[3] for chunk in self.chunks)
+
+
+_ready: dict[str, ProgressQuery] = {}
+
+
+def ready_query(matcher: StreamMatcher) -> ProgressQuery:
+    """The query made ready, once in a process: Spark starts every task with a new copy of all there is."""
+    if matcher.fingerprint not in _ready:
+        if len(_ready) >= MOST_READY:
+            _ready.pop(next(iter(_ready)))
+        _ready[matcher.fingerprint] = ProgressQuery(matcher.plan, matcher.columns)
+    return _ready[matcher.fingerprint]
 
 
 class Bucket:
@@ -254,10 +267,10 @@ class Bucket:
         return rows.cast(matcher.result)
 
     def _progress(self) -> Progress:
-        matcher = self._matcher
+        query = ready_query(self._matcher)
         if not self.head.engine_bytes:
-            return Progress(matcher.plan, matcher.columns)
-        return Progress.restore(matcher.plan, matcher.columns, bytes(self._state.engine.get()[0]))
+            return Progress(query)
+        return Progress.restore(query, bytes(self._state.engine.get()[0]))
 
     def _store(self, progress: Progress | None) -> None:
         head = self.head

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from kleene.analysis.row_pattern import warn
 from kleene.api import BUCKETS
-from kleene.engine.progress import Progress
+from kleene.engine.progress import ProgressQuery
 from kleene.engine.streaming import unbounded_state
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.text import expression_text
@@ -71,11 +71,11 @@ class MatchingProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         given = pd.concat(list(rows)).sort_values(PLACE, kind="stable")
         events = [unpacked_table(payload, self._matcher.columns) for payload in given[PAYLOAD]]
-        yield from self._advance(key[0], pa.concat_tables(events), timerValues.getCurrentWatermarkInMs())
+        yield from self._advance(int(key[0]), pa.concat_tables(events), timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
         no_events = self._matcher.columns.empty_table()
-        yield from self._advance(key[0], no_events, timerValues.getCurrentWatermarkInMs())
+        yield from self._advance(int(key[0]), no_events, timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:
         pass
@@ -180,9 +180,9 @@ def stream_job(events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given
             f"the query has no bound on a stream: {unbounded.reason}",
             hint=f"{unbounded.hint}; or accept that state grows: unbounded_state='allow'.",
         )
-    progress = Progress(plan, columns)
+    query = ProgressQuery(plan, columns)
     buckets = given.buckets if job.handover.key else 1
-    said = [progress.fingerprint, given.order, buckets, job.matcher.id_columns, job.handover.useful]
+    said = [query.fingerprint, given.order, buckets, job.matcher.id_columns, job.handover.useful]
     matcher = StreamMatcher(
         plan,
         columns,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import check_order_key, decoded, null_order_key
-from kleene.engine.progress import Progress
+from kleene.engine.progress import Progress, ProgressQuery
 from kleene.engine.ranges import Candidates, Range, RangeMatcher, Reach, is_choosing
 from kleene.engine.rows import with_computed_keys
 from kleene.engine.run import ResultBatch, Runner, with_match_ids
@@ -211,7 +211,7 @@ class _LargeGroup:
         """The matches that the part completes; None where the group is whole now, and not matched yet."""
         if self._progress is None and self._can_flow and not self._held:
             try:
-                self._progress = Progress(self._plan, self._columns)
+                self._progress = Progress(ProgressQuery(self._plan, self._columns))
             except UnsupportedError:
                 self._can_flow = False
         if self._progress is None:

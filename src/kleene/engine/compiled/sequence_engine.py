@@ -469,17 +469,18 @@ class SequenceProgress:
     def saved(self) -> dict[str, Any]:
         """All that the progress is, as the parts of a snapshot."""
         stacks = self.stacks
+        stack, node = stacks.packed()
         parts: dict[str, Any] = {
             "nullable": sorted(self.nullable),
             "kept_positions": self.kept_positions,
             "next_positions": self.next_positions,
             "ended": self.ended,
             "pending": self.pending.astype(np.int64),
-            "stack": stacks.stack.reshape(-1),
-            "node": stacks.node,
+            "stack": stack,
+            "node": node,
             "base": stacks.base,
             "top": stacks.top,
-            "heads": stacks.heads.reshape(-1),
+            "heads": stacks.heads,
             "kept_table": self.kept_table,
             "keys": self.partitions.table,
             "partition_count": len(self.partitions),
@@ -496,11 +497,8 @@ class SequenceProgress:
         for name in ("kept_positions", "next_positions", "ended"):
             setattr(self, name, parts[name])
         self.pending = parts["pending"].reshape(-1, stacks.components).astype(ROW)
-        stacks.stack = np.ascontiguousarray(
-            parts["stack"].reshape(max(stacks.components - 1, 1), -1, 3 + 2 * stacks.stacked)
-        )
-        stacks.node, stacks.base, stacks.top = parts["node"], parts["base"], parts["top"]
-        stacks.heads = np.ascontiguousarray(parts["heads"].reshape(stacks.stacked, -1, stacks.components))
+        for name in ("stack", "node", "base", "top", "heads"):
+            setattr(stacks, name, parts[name])
         self.kept_table = parts.get("kept_table")
         self.partitions.load(parts.get("keys"), parts["partition_count"])
         for number, tests in enumerate(map(tuple, parts["numbered"])):

@@ -50,6 +50,13 @@ class Stacks:
             size //= 2
         self._resize(size)
 
+    def packed(self) -> tuple[Array, Array]:
+        """The instances, or the nodes, in rings no larger than need be, for a snapshot."""
+        size = 1 << max(int((self.top - self.base).max()) - 1, 0).bit_length()
+        if self.is_basic:
+            return self.stack[:, :1], _moved(self.node[None], self.base[:1], self.top[:1], size)[0]
+        return _moved(self.stack, self.base, self.top, size), self.node
+
     def _resize(self, size: int) -> None:
         """Room for so many; instances keep their numbers, and so get new places."""
         if self.is_basic:

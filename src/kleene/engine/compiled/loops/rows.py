@@ -156,6 +156,8 @@ def search(
                     if more_rows and may_take(start, row, depth, seen_end, len(bits), times, ki, kf):
                         is_open = True
                         break
+                    if REMEMBERS and more_rows:  # a later start might take it
+                        stack_open[depth] = 1
                     edge += 1
                     continue
                 variable = edge_variable[edge]
