@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -181,6 +183,129 @@ class TestMatch:
         assert "Traceback" not in failed.stderr
 
 
+def at(minute: int) -> datetime:
+    return datetime(2024, 1, 1, 10) + timedelta(minutes=minute)
+
+
+def put(name: str, events: list[tuple[str, int, str]], changed: int = 0) -> None:
+    """A file of events (type, minute, id); Spark takes files by the second of their last change."""
+    types, minutes, ids = zip(*events, strict=True)
+    path = Path("readings", name)
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"type": types, "ts": [at(minute) for minute in minutes], "id": ids}), path)
+    os.utime(path, (1_700_000_000 + changed,) * 2)
+
+
+def stream(*arguments: str, query: str = "stream.sase"):
+    return kleene("stream", query, "--input", "readings", "--order-by", "ts", *arguments)
+
+
+@pytest.mark.usefixtures("folder")
+class TestStream:
+    @pytest.fixture(autouse=True)
+    def readings(self, folder: Path) -> None:
+        Path("stream.sase").write_text(
+            "EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 1 hour RETURN a.id AS id, a.ts AS seen, b.ts AS gone"
+        )
+        put("1.parquet", [("Shelf", 0, "x"), ("Noise", 1, "x"), ("Exit", 5, "x"), ("Shelf", 60, "x")], 1)
+        put("2.parquet", [("Shelf", 65, "x")], 2)
+        put("3.parquet", [("Exit", 4, "x"), ("Shelf", 120, "x"), ("Exit", 121, "x")], 3)
+
+    @pytest.fixture
+    def session(self, classic_spark, monkeypatch) -> None:
+        monkeypatch.setattr(classic_spark, "stop", lambda: None)  # the session of all tests goes on
+
+    def test_shows_matches_and_micro_batches_and_goes_on_where_it_ended(self, session) -> None:
+        first = stream("--watermark", "10 minutes", "--once", "--max-files", "1", "--output", "found")
+        assert first.exit_code == 0, first.stderr
+        assert first.stdout.splitlines() == [
+            "id=x seen=2024-01-01 10:00:00+00:00 gone=2024-01-01 10:05:00+00:00",
+            "1 match among 8 events in this run",
+            "1 event came too late and took no part; a longer --watermark waits for them",
+            "still waiting: 2 events for the watermark, 2 open runs",
+            "matches     found",
+            "checkpoint  found/_checkpoint; the same command goes on from here",
+        ]
+        title, headings, *lines = first.stderr.splitlines()
+        assert title == "readings → found, by ts, events may be 10 minutes late"
+        assert headings.split()[:5] == ["batch", "read", "events", "late", "matches"]
+        assert [line.split()[:6] for line in lines] == [
+            ["0", "4", "3", "0", "0", "3"],
+            ["1", "1", "1", "0", "1", "2"],
+            ["2", "3", "3", "1", "0", "4"],
+            ["3", "0", "0", "0", "0", "2"],
+        ]
+        written = [path for path in Path("found").glob("*.parquet") if pq.read_table(path).num_rows]
+        assert [pq.read_table(path).column("id").to_pylist() for path in written] == [["x"]]
+        Path("other.sase").write_text("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 2 hours")
+        put("4.parquet", [("Exit", 125, "x")], 4)
+        other = stream("--watermark", "10 minutes", "--once", "--output", "found", query="other.sase")
+        assert other.exit_code == 5
+        assert other.stderr.splitlines()[-2:] == [
+            "error: the checkpoint was written by another query, by other options, or for other columns",
+            "Go on with what it was written with, or begin anew with another --output.",
+        ]
+        assert "Traceback" not in other.stderr
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "words"),
+        [
+            (["--watermark", "10 minutes", "--order-by", "tss"], 4, "no column 'tss' to order by"),
+            (["--watermark", "ten"], 5, "'ten' is not a length of time"),
+            (["--watermark", "10 minutes", "--type-column", "kind"], 4, "'kind'"),
+        ],
+    )
+    def test_what_does_not_fit_is_told_before_it_starts(self, session, arguments, code, words) -> None:
+        columns = [] if "--order-by" in arguments else ["--order-by", "ts"]
+        result = kleene("stream", "stream.sase", "--input", "readings", "--once", *columns, *arguments)
+        assert result.exit_code == code, result.output
+        assert words in result.stderr
+        assert "Traceback" not in result.stderr
+
+    def test_unbounded_query_is_told_in_words_of_the_command_line(self, session) -> None:
+        Path("stream.sase").write_text("EVENT SEQ(Shelf a, Exit b) WHERE [id]")
+        result = stream("--watermark", "1 hour", "--once")
+        assert result.exit_code == 5
+        assert "or accept that state grows: --unbounded-state." in result.stderr
+
+    def test_without_a_watermark_it_asks_for_one(self) -> None:
+        result = stream("--once")
+        assert result.exit_code == 2
+        assert "--watermark" in result.stderr
+        assert "--arrival" in result.stderr
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--input", "nothing"], "'nothing' holds nothing that can be read as events"),
+            (["--input", "nowhere"], "no file or folder 'nowhere'"),
+            (["--input", "events.parquet"], "'events.parquet' is a file, and a stream reads a folder"),
+            (["--input", "readings", "--output", "readings/found"], "the output 'readings/found' is an input"),
+            (["--input", "readings", "--output", "found.csv"], "a stream writes Parquet"),
+            (["--input", "readings", "--output", "full"], "the output 'full' exists, and no stream wrote it"),
+            (["--input", "readings", "--output", "old"], "a stream whose checkpoint is not at 'old/_checkpoint'"),
+            (
+                ["--input", "readings", "--output", "new", "--checkpoint", "begun"],
+                "writes to another output than 'new'",
+            ),
+        ],
+    )
+    def test_folders_that_do_not_fit(self, arguments: list[str], words: str) -> None:
+        for path in ("nothing", "full", "old/_spark_metadata", "begun/commits"):
+            Path(path).mkdir(parents=True)
+        Path("full/mine.txt").touch()
+        Path("begun/commits/0").touch()
+        result = kleene("stream", "stream.sase", "-b", "ts", "-w", "1 hour", "--once", *arguments)
+        assert result.exit_code == 4
+        assert words in result.stderr
+
+    def test_one_query_at_a_time(self) -> None:
+        Path("stream.sase").write_text("EVENT Shelf a; EVENT Exit b")
+        result = stream("--watermark", "1 hour")
+        assert result.exit_code == 5
+        assert "one query, and the file has 2" in result.stderr
+
+
 @pytest.mark.usefixtures("folder")
 class TestCheck:
     def test_well_formed(self) -> None:
@@ -240,4 +365,4 @@ def test_version() -> None:
 
 def test_help_lists_the_commands() -> None:
     result = kleene("--help")
-    assert all(command in result.stdout for command in ("match", "check", "explain"))
+    assert all(command in result.stdout for command in ("match", "stream", "check", "explain"))

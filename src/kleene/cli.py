@@ -539,28 +539,44 @@ def _match_stream(
         failure = None if was_stopped else running.failure()
         if failure is not None:
             raise failure
-    except KleeneError:
-        raise
     except Exception as error:
-        raise embedded.kleene_error(error) or _spark_failure(error) from None
+        raise _in_options(embedded.kleene_error(error) or _spark_failure(error)) from None
     finally:
         session.stop()
     _summarize(running.metrics, was_stopped, target if is_kept else None, checkpoint)
+
+
+_IN_OPTIONS = (
+    (r"df\.withWatermark\('.*?', '(.*?)'\) and order='time'", r'--watermark "\1" in place of --arrival'),
+    (r"Add \.withWatermark\(.*?, \"(.*?)\"\) to the stream, right before match", r'Add --watermark "\1"'),
+    (r"order='arrival'", "--arrival"),
+    (r"unbounded_state='allow'", "--unbounded-state"),
+    (r"another checkpointLocation", "another --output"),
+)
+
+
+def _in_options(error: KleeneError) -> KleeneError:
+    """The error as it is said here: what the arguments of `match` are called on the command line."""
+    for words, option in _IN_OPTIONS:
+        error.message = re.sub(words, option, error.message)
+        error.hint = error.hint and re.sub(words, option, error.hint)
+    return error
 
 
 def _stream_title(files: Any, options: dict[str, Any], settings: dict[str, Any], target: Path | None) -> str:
     parts = files.values() if isinstance(files, dict) else [files]
     title = f"{', '.join(str(part.path) for part in parts)} → {target or 'shown only'}"
     how = "as they arrive" if options["order"] == "arrival" else f"events may be {settings['watermark']} late"
-    return f"{title}, by {options['order_by'][0]}, {how}" + ("" if settings["every"] is None else "; Ctrl-C ends it")
+    return f"{title}, by {options['order_by'][0]}, {how}"
 
 
 def _watch(running: Any, title: str) -> bool:
     """Shows how the stream goes until it ends; whether it was ended from outside."""
     with _interrupts() as stopped:
         if output.is_terminal:
+            hint = f"{title}; Ctrl-C ends it"
             with Live(console=output, transient=True, refresh_per_second=4, vertical_overflow="ellipsis") as live:
-                _until_end(running, stopped, lambda _: live.update(_view(running, title)))
+                _until_end(running, stopped, lambda _: live.update(_view(running, hint)))
             output.print(_view(running, title))
         else:
             notes.print(Text(title))
@@ -602,8 +618,9 @@ def _interrupts() -> Iterator[threading.Event]:
 def _view(running: Any, title: str) -> Any:
     metrics, newest = running.metrics, list(running.newest)
     matches = match_table(running.columns, newest, "newest matches") if newest else None
-    lines = metrics.notes() if metrics.batches else ["the first micro-batch takes longest: the query is compiled"]
-    return stream_view(title, running.headings, [batch.cells() for batch in metrics.batches], lines, matches)
+    cells = [batch.cells() for batch in metrics.batches]
+    lines = metrics.notes() or ["waiting for the first micro-batch, which takes longest"]
+    return stream_view(title, running.headings, cells, lines, matches, output.width)
 
 
 def _print_batches(found: Any) -> None:
@@ -624,13 +641,14 @@ def _summarize(metrics: Any, was_stopped: bool, target: Path | None, checkpoint:
     output.print(found + Text(f" among {counted(metrics.read, 'event')} in this run"))
     if metrics.late:
         late = f"{counted(metrics.late, 'event')} came too late and took no part; a longer --watermark waits for them"
-        output.print(Text(late, style="yellow"))
+        output.print(Text(late, style="yellow"), soft_wrap=True)
     if metrics.waiting or metrics.runs:
         least = "" if metrics.is_whole else "at least "
         waiting = f"{counted(metrics.waiting, 'event')} for the watermark, {counted(metrics.runs, 'open run')}"
         output.print(Text(f"still waiting: {least}{waiting}"))
     if target is None:
-        output.print(Text("nothing was written; with --output the matches are, and the next run goes on from here"))
+        hint = "nothing was written; with --output the matches are, and the next run goes on where this one ended"
+        output.print(Text(hint), soft_wrap=True)
     else:
         output.print(Text(f"matches     {target}"), soft_wrap=True)
         output.print(Text(f"checkpoint  {checkpoint}; the same command goes on from here"), soft_wrap=True)

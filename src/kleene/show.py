@@ -14,6 +14,8 @@ from rich.text import Text
 
 _MOST_SHOWN = 3
 _MOST_BATCHES = 6
+_BETWEEN = 2  # blanks between columns
+_LEFT_OUT_FIRST = ("read/s", "kept", "seconds", "state", "runs", "read")
 
 
 def match_table(columns: list[str], rows: list[dict[str, Any]], title: str | None = None) -> Table:
@@ -26,20 +28,36 @@ def match_table(columns: list[str], rows: list[dict[str, Any]], title: str | Non
 
 
 def stream_view(
-    title: str, headings: Sequence[str], batches: Sequence[Sequence[str]], notes: Iterable[str], matches: Table | None
+    title: str,
+    headings: Sequence[str],
+    batches: Sequence[Sequence[str]],
+    notes: Iterable[str],
+    matches: Table | None,
+    width: int,
 ) -> Group:
     """A stream at a glance: its last micro-batches, and the newest matches."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
-    for heading in headings:
+    shown = batches[-_MOST_BATCHES:]
+    columns = _fitting(list(zip(headings, *shown, strict=True)), width)
+    table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, _BETWEEN, 0, 0))
+    for heading, *_ in columns:
         style = {"matches": "bold green", "late": "yellow"}.get(heading)
         table.add_column(heading, justify="right", style=style, no_wrap=True)
-    for cells in batches[-_MOST_BATCHES:]:
+    for cells in zip(*(cells for _, *cells in columns), strict=True):
         table.add_row(*cells)
     parts: list[RenderableType] = [Text(title, style="bold"), Text(), table]
     parts += [Text(note, style="dim") for note in notes]
     if matches is not None:
         parts += [Text(), matches]
     return Group(*parts)
+
+
+def _fitting(columns: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """The columns for which there is room; those that tell least are left out first."""
+    for name in _LEFT_OUT_FIRST:
+        if sum(max(map(len, column)) + _BETWEEN + 1 for column in columns) <= width:
+            break
+        columns = [column for column in columns if column[0] != name]
+    return columns
 
 
 def value_text(value: Any) -> str:

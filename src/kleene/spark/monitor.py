@@ -162,7 +162,7 @@ class StreamMetrics:
         now = sum(stands.values(), Stand())
         batch = BatchMetrics(
             batch=report["batchId"],
-            read=report["numInputRows"] or 0,
+            read=sum(source["numInputRows"] for source in report["sources"]),  # Connect has no sum of its own
             **counts,
             waiting=now.waiting,
             runs=now.runs,
