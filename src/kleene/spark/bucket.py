@@ -19,11 +19,12 @@ from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.progress import Progress, ProgressQuery
-from kleene.engine.run import ResultBatch, with_match_ids
+from kleene.engine.run import ResultBatch
 from kleene.errors import ExecutionError, SnapshotError
 from kleene.plan.plan import Plan
 from kleene.schema import FLOAT, INTEGER
 from kleene.spark.gathering import TaskOrder
+from kleene.spark.match_order import NO_EXTRA_COLUMNS, ExtraColumns
 from kleene.spark.packing import packed_table, unpacked_table
 
 FORMAT = 1
@@ -78,7 +79,9 @@ class StreamMatcher:
     in_arrival_order: bool
     has_watermark: bool
     fingerprint: str
-    id_columns: tuple[str, ...] | None = None
+    extra: ExtraColumns = NO_EXTRA_COLUMNS
+    with_times: bool = False
+    lag: int = 0  # milliseconds that what it reads may come behind the watermark
 
     @property
     def time_column(self) -> str:
@@ -167,7 +170,7 @@ class Bucket:
     def advance(self, events: pa.Table, watermark: int) -> Iterator[pa.Table]:
         """Takes in the events, and matches what the watermark (in milliseconds) has passed: results, in pieces."""
         head = self.head
-        head.watermark = max(head.watermark, watermark)
+        head.watermark = max(head.watermark, watermark - self._matcher.lag)
         is_over = head.watermark >= END_OF_TIME
         events = self._timely(events)
         ready = self._arrived(events) if self._matcher.in_arrival_order else self._passed(events)
@@ -237,14 +240,14 @@ class Bucket:
         head.chunk += 1
 
     def _matched(self, events: pa.Table, is_over: bool) -> Iterator[pa.Table]:
-        progress, now = self._progress(), self._now()
+        matcher, progress, now = self._matcher, self._progress(), self._now()
         begin = 0
         while True:
             piece = events.slice(begin, MATCHED_AT_ONCE)
             begin += MATCHED_AT_ONCE
             is_end = begin >= events.num_rows
             try:
-                for part in progress.batches(piece, is_over and is_end, now=now if is_end else None):
+                for part in progress.batches(piece, is_over and is_end, matcher.with_times, now if is_end else None):
                     if part.table.num_rows:
                         yield self._finished(part)
             except GaveUpError as error:
@@ -261,10 +264,8 @@ class Bucket:
         return head.passed if now is None else max(now, head.passed)
 
     def _finished(self, part: ResultBatch) -> pa.Table:
-        matcher, rows = self._matcher, part.table
-        if matcher.id_columns is not None:
-            rows = with_match_ids(rows, part.events, part.matches, matcher.plan, matcher.id_columns)
-        return rows.cast(matcher.result)
+        matcher = self._matcher
+        return matcher.extra.added(part, matcher.plan, matcher.result).cast(matcher.result)
 
     def _progress(self) -> Progress:
         query = ready_query(self._matcher)
@@ -296,10 +297,10 @@ class Bucket:
             times.append(self._matcher.milliseconds(min(chunk[1] for chunk in head.chunks)))
         if head.engine_bytes:
             times.append(END_OF_TIME)
-        wanted = max(min(times), 1) if times else None
+        wanted = max(min(times), 1) + self._matcher.lag if times else None
         if head.timer == wanted:
             return
-        if head.timer is not None and head.timer > head.watermark:  # else it has run out
+        if head.timer is not None and head.timer > head.watermark + self._matcher.lag:  # else it has run out
             timers.deleteTimer(head.timer)
         if wanted is not None:
             timers.registerTimer(wanted)

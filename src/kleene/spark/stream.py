@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import warn
 from kleene.api import BUCKETS
+from kleene.engine.events import window_time
 from kleene.engine.progress import ProgressQuery
 from kleene.engine.streaming import unbounded_state
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
@@ -28,7 +30,7 @@ from kleene.schema import TimestampType
 from kleene.spark.batch import SparkJob
 from kleene.spark.bucket import Bucket, BucketState, StreamMatcher
 from kleene.spark.gathering import GROUP, TaskOrder, has_order_numbers
-from kleene.spark.handover import Sorting, chosen_events
+from kleene.spark.handover import chosen_events
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.packing import BUCKET, PACKED, PAYLOAD, PLACE, Packer, Unpacker, packed_table, unpacked_table
 from kleene.spark.schema import spark_schema
@@ -103,8 +105,12 @@ class StreamJob:
     matcher: StreamMatcher
     buckets: int
 
+    @property
+    def plan(self) -> Plan:
+        return self.matcher.plan
+
     def explanation(self) -> str:
-        """How events come to the operator, for EXPLAIN."""
+        """How events come to the operator, for EXPLAIN, and what bounds its state."""
         handover, matcher = self.job.handover, self.matcher
         lines = [f"columns    {', '.join(matcher.columns.names)}"]
         if handover.useful is not None:
@@ -115,7 +121,18 @@ class StreamJob:
             lines.append("shuffle    to one bucket: there is no key")
         name = matcher.time_column
         order = f"by {name}, as they arrive" if matcher.in_arrival_order else f"by {name}, up to the watermark"
-        return "\n".join([*lines, f"order      {order}"])
+        unbounded = unbounded_state(self.plan)
+        state = "bounded for each key" if unbounded is None else f"not bounded: {unbounded.reason}"
+        return "\n".join([*lines, f"order      {order}", f"state      {state}"])
+
+    @property
+    def delay(self) -> int:
+        """How many milliseconds a match may come behind the watermark: those that wait for the end of their window."""
+        query = self.job.plan.query
+        assert isinstance(query, AnalyzedQuery)
+        if query.window is None or not any(negation.gap == len(query.components) for negation in query.negations):
+            return self.matcher.lag
+        return self.matcher.lag + self.matcher.milliseconds(window_time(query.window, query.time_type))
 
     def packed(self) -> DataFrame:
         """The events as the operator gets them, in the groups of its state."""
@@ -155,25 +172,35 @@ def is_stream(events: DataFrame | Mapping[str, DataFrame]) -> bool:
     return True in kinds
 
 
-def stream_job(events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given: StreamOptions) -> StreamJob:
-    """The job on a stream; an error where a stream could not be matched so, with what to do about it."""
+def stream_job(
+    events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given: StreamOptions, before: StreamJob | None = None
+) -> StreamJob:
+    """The job on a stream; an error where a stream could not be matched so, with what to do about it.
+
+    `before` is the job whose matches are the events, if they are not the input's.
+    """
     plan = job.plan
     _check_options(plan, given)
     _check_session(job.frame)
     columns, order = job.matcher.columns, job.handover.order
     first = columns.field(order[0].name)
     in_arrival_order = given.order == "arrival"
-    has_watermark = _has_watermark(events, first.name)
+    # Spark notes a watermark at columns of its own only, and yet it holds for all that comes after.
+    has_watermark = before.matcher.has_watermark if before else _has_watermark(events, first.name)
     if not in_arrival_order:
         _check_time(plan, first, has_watermark)
+    elif before is not None and before.delay:
+        raise UnsupportedError(
+            "with order='arrival' a query cannot read the matches of one that ends with a negation: they come when "
+            "their window has closed, out of order",
+            hint="Give the stream a watermark, and leave order out.",
+        )
     if not has_order_numbers(first.type) or order[0].descending:
         raise UnsupportedError(
             f"a stream is matched in ascending order of a time or a number, and '{printable(first.name)}' is "
             f"{'descending' if order[0].descending else first.type}",
             hint="Order by a timestamp.",
         )
-    if job.handover.sorting is not Sorting.TASK:
-        raise UnsupportedError(f"events of a stream are sorted in the tasks, and the sort would be {job.handover.why}")
     unbounded = unbounded_state(plan)
     if unbounded is not None and given.unbounded_state == "refuse":
         raise UnsupportedError(
@@ -182,7 +209,8 @@ def stream_job(events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given
         )
     query = ProgressQuery(plan, columns)
     buckets = given.buckets if job.handover.key else 1
-    said = [query.fingerprint, given.order, buckets, job.matcher.id_columns, job.handover.useful]
+    lag = before.delay if before else 0
+    said = [query.fingerprint, given.order, buckets, job.matcher.extra, job.handover.useful, lag]
     matcher = StreamMatcher(
         plan,
         columns,
@@ -191,7 +219,9 @@ def stream_job(events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given
         in_arrival_order,
         has_watermark,
         hashlib.sha256(repr(said).encode()).hexdigest(),
-        job.matcher.id_columns,
+        job.matcher.extra,
+        job.matcher.with_times,
+        lag,
     )
     return StreamJob(job, matcher, buckets)
 
