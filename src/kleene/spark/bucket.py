@@ -15,11 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.events import window_time
 from kleene.engine.progress import Progress, ProgressQuery
 from kleene.engine.run import ResultBatch
+from kleene.engine.timeouts import TIMED_OUT, timed_out_runs
 from kleene.errors import ExecutionError, SnapshotError
 from kleene.plan.plan import Plan
 from kleene.schema import FLOAT, INTEGER
@@ -65,6 +68,7 @@ class BucketState:
     head: Value
     engine: Value
     waiting: Values
+    recent: Value
     timers: Timers | None
 
 
@@ -81,6 +85,7 @@ class StreamMatcher:
     fingerprint: str
     extra: ExtraColumns = NO_EXTRA_COLUMNS
     with_times: bool = False
+    timeouts: bool = False  # whether runs that time out are given out
     lag: int = 0  # milliseconds that what it reads may come behind the watermark
 
     @property
@@ -118,6 +123,8 @@ class Head:
     engine_bytes: int = 0
     runs: int = 0
     kept: int = 0
+    closed: Time | None = None  # up to where runs have been given out that timed out
+    recent: int = 0  # bytes of events that are kept for them
     wakes: int | None = None  # the watermark at which time alone has an effect on the engine
 
     @property
@@ -126,7 +133,7 @@ class Head:
 
     @property
     def bytes(self) -> int:
-        return self.engine_bytes + sum(chunk[3] for chunk in self.chunks)
+        return self.engine_bytes + self.recent + sum(chunk[3] for chunk in self.chunks)
 
 
 _ready: dict[str, ProgressQuery] = {}
@@ -176,6 +183,8 @@ class Bucket:
         ready = self._arrived(events) if self._matcher.in_arrival_order else self._passed(events)
         if ready.num_rows or is_over or (head.wakes is not None and head.wakes <= head.watermark):
             yield from self._matched(ready, is_over)
+            if self._matcher.timeouts:
+                yield from self._timed_out(ready, is_over)
         self._set_timer()
         self._state.head.update((json.dumps(asdict(head)).encode(),))
 
@@ -265,7 +274,39 @@ class Bucket:
 
     def _finished(self, part: ResultBatch) -> pa.Table:
         matcher = self._matcher
-        return matcher.extra.added(part, matcher.plan, matcher.result).cast(matcher.result)
+        rows = matcher.extra.added(part, matcher.plan, matcher.result)
+        if matcher.timeouts:
+            rows = rows.append_column(TIMED_OUT, pa.array(np.zeros(rows.num_rows, np.bool_)))
+        return rows.cast(matcher.result)
+
+    def _timed_out(self, events: pa.Table, is_over: bool) -> Iterator[pa.Table]:
+        """The runs whose windows have ended; events are kept as long as a run may have them."""
+        matcher, head, query = self._matcher, self.head, self._matcher.plan.query
+        assert isinstance(query, AnalyzedQuery)
+        assert query.window is not None
+        now = self._now()
+        if head.recent:
+            kept = unpacked_table(bytes(self._state.recent.get()[0]), matcher.columns)
+            events = pa.concat_tables([kept, events])
+        if now is None or not events.num_rows:
+            return
+        events = matcher.order.sorted_by_time(events.combine_chunks())
+        limit = matcher.plan.run_limit
+        rows = timed_out_runs(query, events, head.closed, now, matcher.with_times, limit)
+        if rows.num_rows:
+            yield rows.append_column(TIMED_OUT, pa.array(np.ones(rows.num_rows, np.bool_))).cast(matcher.result)
+        head.closed = now
+        size = window_time(query.window, query.time_type)
+        events = events.filter(pa.array(matcher.times(events) + size > now))
+        if not events.num_rows or is_over:
+            head.recent = 0
+            self._state.recent.clear()
+            return
+        payload = packed_table(events)
+        self._state.recent.update((payload,))
+        head.recent = len(payload)
+        first = matcher.milliseconds(matcher.times(events).min().item() + size)
+        head.wakes = first if head.wakes is None else min(head.wakes, first)
 
     def _progress(self) -> Progress:
         query = ready_query(self._matcher)
@@ -295,7 +336,7 @@ class Bucket:
         times = [] if head.wakes is None else [head.wakes]
         if head.chunks:
             times.append(self._matcher.milliseconds(min(chunk[1] for chunk in head.chunks)))
-        if head.engine_bytes:
+        if head.engine_bytes or head.recent:
             times.append(END_OF_TIME)
         wanted = max(min(times), 1) + self._matcher.lag if times else None
         if head.timer == wanted:

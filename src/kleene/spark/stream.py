@@ -18,12 +18,14 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.analysis.row_pattern import warn
+from kleene.analysis.row_pattern import AnalyzedRowPattern, warn
 from kleene.api import BUCKETS
 from kleene.engine.events import window_time
 from kleene.engine.progress import ProgressQuery
 from kleene.engine.streaming import unbounded_state
+from kleene.engine.timeouts import TIMED_OUT
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
+from kleene.ir.options import WindowUnit
 from kleene.ir.text import expression_text
 from kleene.plan.plan import Plan
 from kleene.schema import TimestampType
@@ -67,6 +69,7 @@ class MatchingProcessor(StatefulProcessor):
             handle.getValueState("head", "bytes BINARY"),
             handle.getValueState("engine", "bytes BINARY"),
             handle.getMapState("waiting", "chunk LONG", "bytes BINARY"),
+            handle.getValueState("recent", "bytes BINARY"),
             handle if self._matcher.has_watermark else None,
         )
 
@@ -210,17 +213,21 @@ def stream_job(
     query = ProgressQuery(plan, columns)
     buckets = given.buckets if job.handover.key else 1
     lag = before.delay if before else 0
-    said = [query.fingerprint, given.order, buckets, job.matcher.extra, job.handover.useful, lag]
+    said = [query.fingerprint, given.order, buckets, job.matcher.extra, job.handover.useful, given.timeouts, lag]
+    result = job.matcher.result
+    if given.timeouts:
+        result = result.append(pa.field(TIMED_OUT, pa.bool_()))
     matcher = StreamMatcher(
         plan,
         columns,
         TaskOrder(order),
-        job.matcher.result,
+        result,
         in_arrival_order,
         has_watermark,
         hashlib.sha256(repr(said).encode()).hexdigest(),
         job.matcher.extra,
         job.matcher.with_times,
+        given.timeouts,
         lag,
     )
     return StreamJob(job, matcher, buckets)
@@ -238,6 +245,18 @@ def _check_options(plan: Plan, given: StreamOptions) -> None:
             "mode='compressed' is for tables: on a stream it would hold all that completes an event until the end",
             hint="Leave mode out.",
         )
+    if given.timeouts:
+        _check_timeouts(plan)
+
+
+def _check_timeouts(plan: Plan) -> None:
+    query = plan.query
+    if isinstance(query, AnalyzedRowPattern):
+        raise UnsupportedError("timeouts are for SASE queries: a row pattern has no runs", hint="Leave timeouts out.")
+    if query.window is None or query.window.unit is WindowUnit.EVENTS:
+        raise UnsupportedError("a run times out when its time is over, and the query has no WITHIN in time")
+    if query.measures is not None and any(measure.name == TIMED_OUT for measure in query.measures):
+        raise UnsupportedError(f"'{TIMED_OUT}' is the column that tells timeouts", hint="Choose another name after AS.")
 
 
 def _check_session(frame: DataFrame) -> None:
