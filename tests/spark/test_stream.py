@@ -11,6 +11,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import kleene
@@ -105,19 +106,19 @@ QUERIES: dict[str, Callable[[object], object]] = {
     ).match(events, order_by="ts"),
     "negation_at_the_end": lambda events: kleene.sase(
         "EVENT SEQ(Shelf a, !(Register r)) WHERE [id] WITHIN 40 seconds RETURN a.id AS id, a.ts AS since"
-    ).match(events, order_by="ts", match_id=True),
+    ).match(events, order_by="ts", match_id=True, engine="generated"),
     "kleene_plus": lambda events: kleene.sase(
         """PATTERN SEQ(Stock+ a[], Exit b) WHERE skip_till_next_match(a[], b) { [id] AND a[i].price > a[i-1].price }
         WITHIN 2 minutes RETURN b.id AS id, count(a[]) AS n, sum(a[].price) AS total, b.ts AS ts"""
     ).match(events, order_by="ts"),
     "non_overlapping": lambda events: kleene.sase(
         "PATTERN SEQ(Shelf a, Exit b) WHERE skip_till_any_match(a, b) { [id] } WITHIN 60 seconds"
-    ).match(events, order_by="ts", format="non_overlapping"),
+    ).match(events, order_by="ts", format="non_overlapping", engine="generated"),
     "row_pattern": lambda events: kleene.match_recognize(
         """PARTITION BY id ORDER BY ts MEASURES FIRST(A.ts) AS began, LAST(B.price) AS low, COUNT(*) AS n
         AFTER MATCH SKIP PAST LAST ROW PATTERN (A B+) WITHIN INTERVAL '60' SECOND
         DEFINE B AS B.price < PREV(B.price)"""
-    ).match(events),
+    ).match(events, engine="generated"),
     "all_rows": lambda events: kleene.match_recognize(
         """PARTITION BY id ORDER BY ts MEASURES CLASSIFIER() AS label, MATCH_NUMBER() AS number
         ALL ROWS PER MATCH AFTER MATCH SKIP TO NEXT ROW PATTERN (A B{1,2}) DEFINE B AS B.price > PREV(B.price)"""
@@ -157,3 +158,131 @@ class TestSilence:
         write_files(table_of(events), tmp_path / "in", 2, closing=False)
         found = run({"silent": query.match(stream_of(streaming, tmp_path / "in"), order_by="ts")}, tmp_path)
         assert found["silent"] == ["{'id': 1}"]
+
+
+SEQUENCE = kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 60 seconds")
+
+
+class TestRefused:
+    """Nothing runs here: a plan that cannot work is an error before it starts."""
+
+    @pytest.fixture
+    def unmarked(self, streaming: SparkSession, tmp_path: Path) -> DataFrame:
+        return streaming.readStream.schema(SCHEMA).parquet(str(tmp_path))
+
+    @pytest.fixture
+    def stream(self, unmarked: DataFrame) -> DataFrame:
+        return unmarked.withWatermark("ts", "10 seconds")
+
+    def refused(self, query: kleene.Query, stream: object, *words: str, **options: object) -> None:
+        with pytest.raises(kleene.KleeneError) as error:
+            query.match(stream, **options)
+        for part in words:
+            assert part in str(error.value)
+
+    def test_no_watermark(self, unmarked: DataFrame) -> None:
+        words = ("the stream has no watermark on 'ts'", 'Add .withWatermark("ts", "10 minutes")', "order='arrival'")
+        self.refused(SEQUENCE, unmarked, *words, order_by="ts")
+
+    def test_no_rocksdb(self, streaming: SparkSession, stream: DataFrame) -> None:
+        streaming.conf.unset(PROVIDER)
+        try:
+            words = ("needs Spark's RocksDB state store", f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")')
+            self.refused(SEQUENCE, stream, *words, order_by="ts")
+        finally:
+            streaming.conf.set(PROVIDER, ROCKSDB)
+
+    def test_an_order_that_is_no_time(self, stream: DataFrame) -> None:
+        query = kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 60")
+        self.refused(query, stream, "a timestamp, and 'price' is double", "order='arrival'", order_by="price")
+
+    @pytest.mark.parametrize(
+        ("query", "reason"),
+        [
+            (kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id]"), "no WITHIN says when a run is over"),
+            (
+                kleene.match_recognize("ORDER BY ts MEASURES 1 AS x PATTERN (A B+) DEFINE B AS B.price > A.price"),
+                "no WITHIN and no MAXLENGTH says when a match is over",
+            ),
+            (
+                kleene.match_recognize("ORDER BY ts MEASURES 1 AS x PATTERN (A $) DEFINE A AS A.price > 1"),
+                "`$` is the end of a partition, and on a stream a partition has none",
+            ),
+            (
+                kleene.regex(pattern="up+ .", order_by="ts", predicates={"up": "price > 3"}, output={"n": "Count()"}),
+                "the regular-expression operator has no window",
+            ),
+        ],
+        ids=["sase", "rows", "anchor", "regex"],
+    )
+    def test_no_bound(self, stream: DataFrame, query: kleene.Query, reason: str) -> None:
+        options = {} if "PATTERN SEQ" not in repr(query) else {"order_by": "ts"}
+        self.refused(query, stream, reason, "unbounded_state='allow'", **options)
+        assert query.match(stream, unbounded_state="allow", **options).isStreaming
+
+    def test_descending_order(self, stream: DataFrame) -> None:
+        query = kleene.match_recognize("ORDER BY ts DESC MEASURES 1 AS x PATTERN (A) DEFINE A AS A.price > 1")
+        self.refused(query, stream, "ascending order", "'ts' is descending")
+
+    def test_a_stream_beside_a_table(self, streaming: SparkSession, stream: DataFrame) -> None:
+        table = streaming.createDataFrame(table_of([("Exit", 0, 1, 0)]), SCHEMA)
+        self.refused(SEQUENCE, {"Shelf": stream, "Exit": table}, "some inputs are streams", order_by="ts")
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"mode": "compressed"}, "mode='compressed' is for tables"),
+            ({"match_order": True}, "match_order is for tables"),
+            ({"presorted": True}, "presorted is for tables"),
+            ({"order": "random"}, "order is 'time' or 'arrival', and 'random' was given"),
+            ({"unbounded_state": "maybe"}, "unbounded_state is 'refuse' or 'allow'"),
+            ({"buckets": 0}, "buckets is a number from 1 up"),
+            ({"engine": "reference"}, "only the compiled engine goes through a stream"),
+        ],
+    )
+    def test_options_that_make_no_sense(self, stream: DataFrame, options: dict, words: str) -> None:
+        self.refused(SEQUENCE, stream, words, order_by="ts", **options)
+
+    def test_timeouts_without_a_window_in_time(self, stream: DataFrame) -> None:
+        query = kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 5 events")
+        self.refused(query, stream, "has no WITHIN in time", order_by="ts", timeouts=True)
+
+    @pytest.mark.parametrize("option", [{"order": "arrival"}, {"timeouts": True}])
+    def test_options_of_streams_on_tables(self, streaming: SparkSession, option: dict) -> None:
+        table = streaming.createDataFrame(table_of([("Exit", 0, 1, 0)]), SCHEMA)
+        self.refused(SEQUENCE, table, "is for streams, and the input is a table", order_by="ts", **option)
+
+    def test_a_program_in_arrival_order_behind_a_negation_at_the_end(self, stream: DataFrame) -> None:
+        program = kleene.program(
+            """EVENT SEQ(Shelf a, !(Register r)) WHERE [id] WITHIN 40 seconds RETURN a.id AS id INTO Unpaid;
+            FROM Unpaid EVENT SEQ(Unpaid x, Unpaid y) WITHIN 1 minute RETURN x.id AS id"""
+        )
+        with pytest.raises(kleene.UnsupportedError, match="out of order"):
+            program.match(stream, order_by="ts", order="arrival")
+
+    def test_explain_says_what_it_does(self, stream: DataFrame) -> None:
+        said = SEQUENCE.explain(stream, order_by="ts")
+        assert "by a hash of id, to 64 buckets" in said
+        assert "by ts, up to the watermark" in said
+        assert "bounded for each key" in said
+
+
+class TestRestart:
+    def test_another_query_under_an_old_checkpoint_is_refused(self, streaming: SparkSession, tmp_path: Path) -> None:
+        write_files(some_events(count=20), tmp_path / "in", 2, closing=False)
+        stream = stream_of(streaming, tmp_path / "in")
+        start(SEQUENCE.match(stream, order_by="ts", engine="generated"), tmp_path).awaitTermination()
+        write(some_events(1, 20), tmp_path / "in", 50)
+        other = kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 90 seconds")
+        with pytest.raises(StreamingQueryException, match="written by another query, by other options"):
+            start(other.match(stream, order_by="ts", engine="generated"), tmp_path).awaitTermination()
+
+    def test_late_events_are_told(self, streaming: SparkSession, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        write(table_of([("Shelf", 0, 1, 0), ("Shelf", 500, 1, 0)]), tmp_path / "in", 0)
+        write(table_of([("Shelf", 600, 1, 0)]), tmp_path / "in", 1)
+        write(table_of([("Exit", 10, 1, 0), ("Exit", 610, 1, 0)]), tmp_path / "in", 2)
+        query = start(SEQUENCE.match(stream_of(streaming, tmp_path / "in"), order_by="ts"), tmp_path)
+        query.awaitTermination()
+        told = [row for progress in query.recentProgress for row in progress["observedMetrics"].values()]
+        assert sum(row.late or 0 for row in told) == 1

@@ -158,6 +158,19 @@ class TestState:
         stream.feed(events(("Shelf", 50, 2)))
         assert stream.tester.peekValueState("engine", 0) is before
 
+    def test_few_events_do_not_rewrite_the_engine(self) -> None:
+        """Keys of which nothing is heard are written anew only now and then."""
+        stream = sase_stream("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 100000 RETURN a.id AS id, b.t AS t")
+        stream.feed(events(*(("Shelf", n, n) for n in range(1, 2000))))
+        stream.watermark(2000)
+        snapshots = []
+        for time in range(2001, 2031):
+            stream.feed(events(("Exit", time, time - 1500)))
+            stream.watermark(time)
+            snapshots.append(stream.tester.peekValueState("engine", 0)[0])
+        assert given_out(stream) == [(time - 1500, time) for time in range(2001, 2031)]
+        assert len({id(snapshot) for snapshot in snapshots}) in range(2, 6)
+
     def test_a_checkpoint_of_another_query_is_refused(self) -> None:
         stream = sase_stream(PAIR)
         stream.feed(events(("Shelf", 10, 1)))

@@ -1,7 +1,8 @@
 """A bucket of keys on a stream: its events wait until the watermark has passed them, then they are matched in order.
 
-What a bucket holds lies in the state store in three places: its head, a few numbers; the engine's snapshot, which is
-rewritten only when events are matched; and the events that wait, in a chunk for each micro-batch that brought some.
+What a bucket holds lies in the state store in several places: its head, a few numbers; the engine's snapshot, and the
+events matched since it was made, which are few beside it, so that keys of which nothing is heard are not written again
+with every micro-batch; and the events that wait, in a chunk for each micro-batch that brought some.
 Nothing here knows Spark but for the shape of its state variables.
 """
 
@@ -36,6 +37,8 @@ END_OF_TIME = 253_370_764_800_000
 """A watermark, in milliseconds, at which a stream is over: the year 9999 has begun."""
 MATCHED_AT_ONCE = 1 << 18
 MOST_READY = 8
+MOST_SINCE, TIMES_SMALLER = 8, 8
+"""Chunks of events that are kept beside a snapshot, and how many times smaller than it they must be."""
 
 
 class Value(Protocol):
@@ -67,6 +70,7 @@ class BucketState:
 
     head: Value
     engine: Value
+    since: Values
     waiting: Values
     recent: Value
     timers: Timers | None
@@ -121,6 +125,8 @@ class Head:
     chunk: int = 0  # the number of the next chunk
     chunks: list[tuple[int, Time, int, int]] = field(default_factory=list)  # number, least time, events, bytes
     engine_bytes: int = 0
+    since: list[tuple[int, int]] = field(default_factory=list)  # chunks matched since the snapshot: number, bytes
+    since_until: Time | None = None  # how late it was then
     runs: int = 0
     kept: int = 0
     closed: Time | None = None  # up to where runs have been given out that timed out
@@ -132,8 +138,12 @@ class Head:
         return sum(chunk[2] for chunk in self.chunks)
 
     @property
+    def since_bytes(self) -> int:
+        return sum(size for _, size in self.since)
+
+    @property
     def bytes(self) -> int:
-        return self.engine_bytes + self.recent + sum(chunk[3] for chunk in self.chunks)
+        return self.engine_bytes + self.since_bytes + self.recent + sum(chunk[3] for chunk in self.chunks)
 
 
 _ready: dict[str, ProgressQuery] = {}
@@ -172,7 +182,8 @@ class Bucket:
                 "the checkpoint was written by another query, by other options, or for other columns",
                 hint="Go on with what it was written with, or begin anew with another checkpointLocation.",
             )
-        return Head(**found | {"chunks": [tuple(chunk) for chunk in found["chunks"]]})
+        lists = {name: [tuple(chunk) for chunk in found[name]] for name in ("chunks", "since")}
+        return Head(**found | lists)
 
     def advance(self, events: pa.Table, watermark: int) -> Iterator[pa.Table]:
         """Takes in the events, and matches what the watermark (in milliseconds) has passed: results, in pieces."""
@@ -263,7 +274,7 @@ class Bucket:
                 raise ExecutionError(error.message, hint=error.hint) from None
             if is_end:
                 break
-        self._store(None if is_over else progress)
+        self._store(None if is_over else progress, events, now)
 
     def _now(self) -> Time | None:
         head = self.head
@@ -309,24 +320,55 @@ class Bucket:
         head.wakes = first if head.wakes is None else min(head.wakes, first)
 
     def _progress(self) -> Progress:
-        query = ready_query(self._matcher)
-        if not self.head.engine_bytes:
+        query, head, columns = ready_query(self._matcher), self.head, self._matcher.columns
+        if not head.engine_bytes:
             return Progress(query)
-        return Progress.restore(query, bytes(self._state.engine.get()[0]))
+        progress = Progress.restore(query, bytes(self._state.engine.get()[0]))
+        if head.since_until is not None:
+            stored = [self._state.since.getValue((number,)) for number, _ in head.since]
+            events = [columns.empty_table(), *(unpacked_table(bytes(part[0]), columns) for part in stored)]
+            # What they complete was given out when they came.
+            for _ in progress.batches(pa.concat_tables(events), False, now=head.since_until):
+                pass
+        return progress
 
-    def _store(self, progress: Progress | None) -> None:
+    def _store(self, progress: Progress | None, events: pa.Table, now: Time | None) -> None:
         head = self.head
         head.wakes, head.runs, head.kept = None, 0, 0
         if progress is None or progress.is_idle:
             if head.engine_bytes:
                 self._state.engine.clear()
             head.engine_bytes = 0
+            self._forget_since()
             return
-        snapshot = progress.snapshot()
-        self._state.engine.update((snapshot,))
-        head.engine_bytes, head.runs, head.kept = len(snapshot), progress.open_runs, progress.kept_events
+        head.runs, head.kept = progress.open_runs, progress.kept_events
         wakes = progress.wakes_at()
         head.wakes = None if wakes is None else self._matcher.milliseconds(wakes)
+        if not self._added_since(events, now):
+            snapshot = progress.snapshot()
+            self._state.engine.update((snapshot,))
+            head.engine_bytes = len(snapshot)
+            self._forget_since()
+
+    def _added_since(self, events: pa.Table, now: Time | None) -> bool:
+        """Keeps the events beside the snapshot, if they are few; else a new one is to be made."""
+        head = self.head
+        if not head.engine_bytes or now is None or len(head.since) >= MOST_SINCE:
+            return False
+        payload = packed_table(events)
+        if TIMES_SMALLER * (head.since_bytes + len(payload)) > head.engine_bytes:
+            return False
+        if events.num_rows:
+            self._state.since.updateValue((head.chunk,), (payload,))
+            head.since.append((head.chunk, len(payload)))
+            head.chunk += 1
+        head.since_until = now
+        return True
+
+    def _forget_since(self) -> None:
+        for number, _ in self.head.since:
+            self._state.since.removeKey((number,))
+        self.head.since, self.head.since_until = [], None
 
     def _set_timer(self) -> None:
         """For when there will be something to do, should nothing happen before."""

@@ -68,6 +68,7 @@ class MatchingProcessor(StatefulProcessor):
         self._state = BucketState(
             handle.getValueState("head", "bytes BINARY"),
             handle.getValueState("engine", "bytes BINARY"),
+            handle.getMapState("since", "chunk LONG", "bytes BINARY"),
             handle.getMapState("waiting", "chunk LONG", "bytes BINARY"),
             handle.getValueState("recent", "bytes BINARY"),
             handle if self._matcher.has_watermark else None,
