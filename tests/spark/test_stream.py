@@ -286,3 +286,17 @@ class TestRestart:
         query.awaitTermination()
         told = [row for progress in query.recentProgress for row in progress["observedMetrics"].values()]
         assert sum(row.late or 0 for row in told) == 1
+
+
+def test_on_spark_connect(
+    streaming: SparkSession, remote_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    remote_spark.conf.set(PROVIDER, ROCKSDB)
+    remote_spark.conf.set("spark.sql.shuffle.partitions", "2")
+    events = some_events(count=60)
+    write_files(events, tmp_path / "in", 2)
+    found = SEQUENCE.match(stream_of(remote_spark, tmp_path / "in"), order_by="ts", engine="generated")
+    expected = rows_of(SEQUENCE.match(events, order_by="ts"))
+    assert expected
+    assert run({"connect": found}, tmp_path)["connect"] == expected

@@ -343,7 +343,8 @@ class Bucket:
             return
         head.runs, head.kept = progress.open_runs, progress.kept_events
         wakes = progress.wakes_at()
-        head.wakes = None if wakes is None else self._matcher.milliseconds(wakes)
+        if wakes is not None and self._matcher.milliseconds(wakes) > head.watermark:
+            head.wakes = self._matcher.milliseconds(wakes)  # else it waits for more than time, for NEXT
         if not self._added_since(events, now):
             snapshot = progress.snapshot()
             self._state.engine.update((snapshot,))
