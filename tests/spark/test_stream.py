@@ -267,6 +267,20 @@ class TestRefused:
         assert "bounded for each key" in said
 
 
+def test_the_clause_inside_spark_sql_gives_a_stream(streaming: SparkSession, tmp_path: Path) -> None:
+    streaming.readStream.schema(SCHEMA).parquet(str(tmp_path)).withWatermark("ts", "10 seconds").createTempView(
+        "readings"
+    )
+    found = kleene.sql(
+        streaming,
+        """SELECT id, low FROM readings MATCH_RECOGNIZE (PARTITION BY id ORDER BY ts MEASURES LAST(B.price) AS low
+        PATTERN (A B+) WITHIN INTERVAL '60' SECOND DEFINE B AS B.price < PREV(B.price)) WHERE low > 3""",
+    )
+    streaming.catalog.dropTempView("readings")
+    assert found.isStreaming
+    assert found.columns == ["id", "low"]
+
+
 class TestRestart:
     def test_another_query_under_an_old_checkpoint_is_refused(self, streaming: SparkSession, tmp_path: Path) -> None:
         write_files(some_events(count=20), tmp_path / "in", 2, closing=False)
