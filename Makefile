@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-rip bench-spark fuzz lock \
+.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-rip bench-spark fuzz soak lock \
   clean check-python check-java
 
 help: ## List the verbs
@@ -70,6 +70,9 @@ bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, bes
 
 fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries and tables
 	$(BIN)/python benchmarks/fuzz.py
+
+soak: check-java $(STAMP) ## Kill streams on Spark 20 times and compare what they gave out with the answer in batch
+	$(BIN)/python benchmarks/soak.py
 
 lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,10 @@ class Process:
     name: str
     seconds: float
     """Processor time so far."""
+    session: int
+    """The process that leads its session; what a process starts stays in it, whatever group it joins."""
+    is_dead: bool
+    """It has ended, and nobody has asked for its status yet."""
 
 
 def descendants() -> list[Process]:
@@ -25,6 +31,14 @@ def descendants() -> list[Process]:
     found = {process.id: process for process in _all()}
     parents = {process.id: process.parent for process in found.values()}
     return [process for process in found.values() if os.getpid() in _ancestors(process.id, parents)]
+
+
+def kill_session(leader: int) -> None:
+    """Kills all processes of a session as a power cut would: none is told, and none is left."""
+    while living := [process for process in _all() if process.session == leader and not process.is_dead]:
+        for process in living:
+            with suppress(ProcessLookupError):
+                os.kill(process.id, signal.SIGKILL)
 
 
 class ProcessorTime:
@@ -51,7 +65,8 @@ def _all() -> Iterator[Process]:
             continue
         # The name stands in parentheses and may hold anything.
         name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-        yield Process(int(folder.name), int(rest[1]), name, sum(map(int, rest[11:13])) / ticks)
+        seconds = sum(map(int, rest[11:13])) / ticks
+        yield Process(int(folder.name), int(rest[1]), name, seconds, int(rest[3]), rest[0] == "Z")
 
 
 def _ancestors(process: int, parents: Mapping[int, int]) -> Iterator[int]:
