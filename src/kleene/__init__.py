@@ -1,6 +1,6 @@
 """Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together."""
 
-from kleene.api import Progress, Query, expand, match_recognize, regex, sase, sql
+from kleene.api import Progress, Query, expand, match_recognize, regex, sase, sql, stream_metrics
 from kleene.errors import (
     AnalysisError,
     ExecutionError,
@@ -31,5 +31,6 @@ __all__ = [
     "regex",
     "sase",
     "sql",
+    "stream_metrics",
 ]
 __version__ = "0.1.0"

@@ -397,6 +397,21 @@ def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None) -
     return spark_module("sql").sql(spark, text, args)
 
 
+def stream_metrics(query: Any, earlier: Any = None) -> Any:
+    """How a stream of matches is doing: its last micro-batches, what they read and found, and what is held in state.
+
+        running = unpaid.match(readings, order_by="ts").writeStream.format("parquet")…start()
+        print(kleene.stream_metrics(running))
+
+    The result prints as a table; `batches`, `events`, `matches`, `late`, `waiting`, `runs`, `state_bytes` and others
+    are its numbers. Spark remembers the last hundred micro-batches of a run.
+
+    query: the pyspark StreamingQuery, of a classic session or of Spark Connect.
+    earlier: what was returned before; then it goes on from there, and counts what Spark has forgotten since too.
+    """
+    return spark_module("monitor").stream_metrics(query, earlier)
+
+
 def regex(
     *,
     pattern: str,

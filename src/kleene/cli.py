@@ -1,4 +1,4 @@
-"""The command line: `kleene match`, `kleene check`, `kleene explain`.
+"""The command line: `kleene match`, `kleene stream`, `kleene check`, `kleene explain`.
 
 Exit codes: 0 done, 1 no match where --fail-if-none asked for one, 2 the command was used wrongly, 3 the query is
 wrong, 4 the input does not fit, 5 matching failed.
@@ -6,18 +6,24 @@ wrong, 4 the input does not fit, 5 matching failed.
 
 from __future__ import annotations
 
+import re
+import signal
 import sys
-from collections.abc import Iterator
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from kleene import __version__
+from kleene.api import BUCKETS, Query
 from kleene.api import check as check_query
 from kleene.errors import (
     AnalysisError,
@@ -34,7 +40,7 @@ from kleene.files import EventFiles, find_files, output_kind, read_arrow, write_
 from kleene.ir.pattern import variables_in
 from kleene.program import Program, program
 from kleene.schema_text import parse_schema
-from kleene.show import explanation, match_table
+from kleene.show import explanation, match_table, stream_view, value_text
 
 app = typer.Typer(
     add_completion=False,
@@ -104,6 +110,78 @@ def match_command(
         found = runner(queries, files, options, paths, limit, overwrite)
         if fail_if_none and not found:
             raise typer.Exit(NO_MATCH)
+
+
+@app.command()
+def stream(
+    query: QueryFile,
+    inputs: Annotated[
+        list[str],
+        typer.Option(
+            "--input",
+            "-i",
+            help="A folder that Parquet, CSV or JSON-lines files are put into; TYPE=FOLDER for one per event type.",
+        ),
+    ],
+    order_by: OrderBy,
+    watermark: Annotated[
+        str | None, typer.Option("--watermark", "-w", help="How long to wait for events that are late: '10 minutes'.")
+    ] = None,
+    arrival: Annotated[
+        bool, typer.Option("--arrival", help="Trust that events arrive in order, and match them at once.")
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once/--follow", help="End when all that is there now has been read, or go on.")
+    ] = False,
+    output_path: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The folder to write matches to, as Parquet files.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="The folder that remembers how far the stream is; by default _checkpoint in the output."),
+    ] = None,
+    type_column: Annotated[str, typer.Option(help="The column that tells the type of an event.")] = "type",
+    tie_break: Annotated[
+        list[str] | None, typer.Option(help="A column that decides between events of equal order; repeat for more.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="all, or non_overlapping.")] = "all",
+    every: Annotated[str, typer.Option(help="How often to look for new files.")] = "1 second",
+    max_files: Annotated[int | None, typer.Option(help="The most files in a micro-batch.", min=1)] = None,
+    buckets: Annotated[int, typer.Option(help="Groups that keys are put together in.", min=1)] = BUCKETS,
+    unbounded_state: Annotated[
+        bool, typer.Option("--unbounded-state", help="Accept a query that may hold ever more.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="How many of the newest matches to show.", min=0)] = 5,
+) -> None:
+    """Find matches in files as they come into a folder, and show how it goes; Ctrl-C ends it."""
+    if watermark is None and not arrival:
+        raise typer.BadParameter(
+            'say how long to wait for events that are late: --watermark "10 minutes"; '
+            "or trust that events arrive in order: --arrival",
+            param_hint="--watermark",
+        )
+    if checkpoint is not None and output_path is None:
+        raise typer.BadParameter(
+            "a checkpoint says which matches have been written: say where to, with --output", param_hint="--checkpoint"
+        )
+    with _errors():
+        one = _single(_read_program(query))
+        files = _read_inputs(inputs)
+        _check_folders(files)
+        options = {
+            "order_by": order_by,
+            "tie_break": tie_break,
+            "type_column": type_column,
+            "format": format,
+            "order": "arrival" if arrival else "time",
+            "buckets": buckets,
+            "unbounded_state": "allow" if unbounded_state else "refuse",
+        }
+        with _stream_places(output_path, checkpoint) as (target, place):
+            for folder in (target, place):
+                _check_apart(folder, files, "output" if folder is target else "checkpoint")
+            settings = {"watermark": watermark, "most_files": max_files, "every": None if once else every}
+            _match_stream(one, files, options, target, place, settings, limit, is_kept=output_path is not None)
 
 
 @app.command()
@@ -255,14 +333,18 @@ def _output_paths(
     output_kind(path)
     names = queries.names
     paths = {name: path if len(names) == 1 else path.with_name(f"{path.stem}.{name}{path.suffix}") for name in names}
-    inputs = [part.path.resolve() for part in (files.values() if isinstance(files, dict) else [files])]
     for target in paths.values():
-        place = target.resolve()
-        if any(place == item or item in place.parents or place in item.parents for item in inputs):
-            raise SchemaError(f"the output '{target}' is an input, or lies in one", hint="Choose another name.")
+        _check_apart(target, files, "output")
         if target.exists() and not overwrite:
             raise SchemaError(f"the output '{target}' exists", hint="Choose another name, or add --overwrite.")
     return paths
+
+
+def _check_apart(target: Path, files: EventFiles | dict[str, EventFiles], what: str) -> None:
+    place = target.resolve()
+    inputs = [part.path.resolve() for part in (files.values() if isinstance(files, dict) else [files])]
+    if any(place == item or item in place.parents or place in item.parents for item in inputs):
+        raise SchemaError(f"the {what} '{target}' is an input, or lies in one", hint="Choose another name.")
 
 
 # --- matching --------------------------------------------------------------------------------------------------------
@@ -357,7 +439,8 @@ def _note_missing_types(queries: Program, types: set[str | None]) -> None:
 def _spark_failure(error: Exception) -> KleeneError:
     if isinstance(error, KleeneError):
         return error
-    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    text = re.sub(r"^\[STREAM_FAILED\].*?terminated with exception: ", "", str(error), flags=re.DOTALL)
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     if "FAILED_READ_FILE" in first or "CANNOT_READ" in first:
         return SchemaError(f"the input cannot be read: {first}")
     return ExecutionError(f"Spark could not finish: {first}")
@@ -389,6 +472,168 @@ def _show(
     output.print(line)
     if name in paths:
         output.print(Text(f"written to {paths[name]}"))
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+def _single(queries: Program) -> Query:
+    if len(queries.queries) > 1:
+        raise UnsupportedError(
+            f"a stream is matched with one query, and the file has {len(queries.queries)}",
+            hint="Put each into a file of its own, and start a stream for it.",
+        )
+    return queries.queries[0]
+
+
+def _check_folders(files: EventFiles | dict[str, EventFiles]) -> None:
+    for part in files.values() if isinstance(files, dict) else [files]:
+        if not part.path.is_dir():
+            raise SchemaError(
+                f"'{part.path}' is a file, and a stream reads a folder that files are put into",
+                hint="Name its folder; or find the matches of the file with kleene match.",
+            )
+
+
+@contextmanager
+def _stream_places(output_path: Path | None, checkpoint: Path | None) -> Iterator[tuple[Path, Path]]:
+    """Where matches and the checkpoint go: together, so that one is not taken for another's; or nowhere for long."""
+    if output_path is not None:
+        if output_path.suffix.lower() in (".csv", ".json"):
+            raise SchemaError(
+                f"a stream writes Parquet, and the output is '{output_path}'", hint="Choose another name."
+            )
+        yield output_path, output_path / "_checkpoint" if checkpoint is None else checkpoint
+        return
+    with tempfile.TemporaryDirectory(prefix="kleene-stream-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder, "matches"), Path(folder, "checkpoint")
+
+
+def _match_stream(
+    query: Query,
+    files: Any,
+    options: dict[str, Any],
+    target: Path,
+    checkpoint: Path,
+    settings: dict[str, Any],
+    limit: int,
+    is_kept: bool,
+) -> None:
+    try:
+        from kleene.spark import session as embedded
+        from kleene.spark.folder_stream import FolderStream
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"a stream needs the package '{error.name}'",
+            hint="Install it with pip install 'pyspark[sql]>=4,<5' 'pandas>=2.2,<3'.",
+        ) from None
+    wanted = FolderStream(query, files, options, target, checkpoint, **settings, keep=is_kept)
+    wanted.check_places()
+    with notes.status("Starting Spark"):
+        session = embedded.embedded_session()
+    try:
+        with notes.status("Starting the stream"):
+            running = wanted.start(session, limit)
+        title = _stream_title(files, options, settings, target if is_kept else None)
+        was_stopped = _watch(running, title)
+        failure = None if was_stopped else running.failure()
+        if failure is not None:
+            raise failure
+    except KleeneError:
+        raise
+    except Exception as error:
+        raise embedded.kleene_error(error) or _spark_failure(error) from None
+    finally:
+        session.stop()
+    _summarize(running.metrics, was_stopped, target if is_kept else None, checkpoint)
+
+
+def _stream_title(files: Any, options: dict[str, Any], settings: dict[str, Any], target: Path | None) -> str:
+    parts = files.values() if isinstance(files, dict) else [files]
+    title = f"{', '.join(str(part.path) for part in parts)} → {target or 'shown only'}"
+    how = "as they arrive" if options["order"] == "arrival" else f"events may be {settings['watermark']} late"
+    return f"{title}, by {options['order_by'][0]}, {how}" + ("" if settings["every"] is None else "; Ctrl-C ends it")
+
+
+def _watch(running: Any, title: str) -> bool:
+    """Shows how the stream goes until it ends; whether it was ended from outside."""
+    with _interrupts() as stopped:
+        if output.is_terminal:
+            with Live(console=output, transient=True, refresh_per_second=4, vertical_overflow="ellipsis") as live:
+                _until_end(running, stopped, lambda _: live.update(_view(running, title)))
+            output.print(_view(running, title))
+        else:
+            notes.print(Text(title))
+            notes.print(Text(_line(running.headings)), soft_wrap=True)
+            _until_end(running, stopped, _print_batches)
+        return stopped.is_set()
+
+
+def _line(cells: Any) -> str:
+    from kleene.spark.monitor import WIDTHS, aligned
+
+    return aligned([cells], WIDTHS)[0]
+
+
+def _until_end(running: Any, stopped: threading.Event, show: Callable[[Any], None]) -> None:
+    show(())
+    while True:
+        is_over = stopped.wait(0.5) or not running.is_active
+        if is_over:
+            running.stop()
+        show(running.look())
+        if is_over:
+            return
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """While open, Ctrl-C and a request to end are noted; Spark's own way is to let what runs fail."""
+    stopped = threading.Event()
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = {kind: signal.signal(kind, lambda *_: stopped.set()) for kind in kinds}
+    try:
+        yield stopped
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+def _view(running: Any, title: str) -> Any:
+    metrics, newest = running.metrics, list(running.newest)
+    matches = match_table(running.columns, newest, "newest matches") if newest else None
+    lines = metrics.notes() if metrics.batches else ["the first micro-batch takes longest: the query is compiled"]
+    return stream_view(title, running.headings, [batch.cells() for batch in metrics.batches], lines, matches)
+
+
+def _print_batches(found: Any) -> None:
+    for batch, rows in found:
+        notes.print(Text(_line(batch.cells())), soft_wrap=True)
+        for row in rows:
+            output.print(Text(value_text(row)), soft_wrap=True)
+        if 0 < len(rows) < batch.matches:
+            output.print(Text(f"… and {batch.matches - len(rows):,} more"))
+
+
+def _summarize(metrics: Any, was_stopped: bool, target: Path | None, checkpoint: Path) -> None:
+    def counted(number: int, thing: str, things: str | None = None) -> str:
+        return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+    ended = "stopped; " if was_stopped else ""
+    found = Text(ended) + Text(counted(metrics.matches, "match", "matches"), style="bold")
+    output.print(found + Text(f" among {counted(metrics.read, 'event')} in this run"))
+    if metrics.late:
+        late = f"{counted(metrics.late, 'event')} came too late and took no part; a longer --watermark waits for them"
+        output.print(Text(late, style="yellow"))
+    if metrics.waiting or metrics.runs:
+        least = "" if metrics.is_whole else "at least "
+        waiting = f"{counted(metrics.waiting, 'event')} for the watermark, {counted(metrics.runs, 'open run')}"
+        output.print(Text(f"still waiting: {least}{waiting}"))
+    if target is None:
+        output.print(Text("nothing was written; with --output the matches are, and the next run goes on from here"))
+    else:
+        output.print(Text(f"matches     {target}"), soft_wrap=True)
+        output.print(Text(f"checkpoint  {checkpoint}; the same command goes on from here"), soft_wrap=True)
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

@@ -74,6 +74,16 @@ def file_kind(path: Path) -> FileKind | None:
     return _KINDS.get(suffixes[-1]) if suffixes else None
 
 
+def endings_of(kind: FileKind) -> list[str]:
+    """All that names of files of the kind may end in.
+
+    >>> endings_of(FileKind.CSV)
+    ['.csv', '.csv.gz', '.csv.bz2', '.csv.zst', '.csv.snappy']
+    """
+    plain = [ending for ending, its_kind in _KINDS.items() if its_kind is kind]
+    return [ending + compression for ending in plain for compression in ("", *_COMPRESSIONS)]
+
+
 def output_kind(path: Path) -> FileKind:
     kind = _KINDS.get(path.suffix.lower())
     if kind is None:

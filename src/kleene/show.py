@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 _MOST_SHOWN = 3
+_MOST_BATCHES = 6
 
 
 def match_table(columns: list[str], rows: list[dict[str, Any]], title: str | None = None) -> Table:
@@ -19,6 +23,23 @@ def match_table(columns: list[str], rows: list[dict[str, Any]], title: str | Non
     for row in rows:
         table.add_row(*(Text(value_text(row[name])) for name in columns))
     return table
+
+
+def stream_view(
+    title: str, headings: Sequence[str], batches: Sequence[Sequence[str]], notes: Iterable[str], matches: Table | None
+) -> Group:
+    """A stream at a glance: its last micro-batches, and the newest matches."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
+    for heading in headings:
+        style = {"matches": "bold green", "late": "yellow"}.get(heading)
+        table.add_column(heading, justify="right", style=style, no_wrap=True)
+    for cells in batches[-_MOST_BATCHES:]:
+        table.add_row(*cells)
+    parts: list[RenderableType] = [Text(title, style="bold"), Text(), table]
+    parts += [Text(note, style="dim") for note in notes]
+    if matches is not None:
+        parts += [Text(), matches]
+    return Group(*parts)
 
 
 def value_text(value: Any) -> str:

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from kleene.files import EventFiles, FileKind, output_kind
+from kleene.files import EventFiles, FileKind, endings_of, output_kind
 from kleene.spark.names import quoted_column
 
 
@@ -21,6 +21,27 @@ def read_spark(session: SparkSession, found: EventFiles) -> DataFrame:
         case FileKind.CSV:
             return session.read.csv(paths, header=True, inferSchema=True)
     return session.read.option("inferTimestamp", "true").json(paths)
+
+
+def read_stream(session: SparkSession, found: EventFiles, most_files: int | None = None) -> DataFrame:
+    """The folder as a stream: the files that are there say what columns it has, and those that come are read as such.
+
+    most_files: how many files a micro-batch takes at most; they are taken by the time of their last change.
+    """
+    reader = session.readStream.schema(read_spark(session, found).schema)
+    # Only files of the kind: writers give a file its name when it is whole.
+    reader = reader.option("pathGlobFilter", _names_of(found.kind)).option("recursiveFileLookup", "true")
+    if most_files is not None:
+        reader = reader.option("maxFilesPerTrigger", most_files)
+    if found.kind is FileKind.CSV:
+        reader = reader.option("header", "true")
+    return reader.format(found.kind.value).load(str(found.path.resolve()))
+
+
+def _names_of(kind: FileKind) -> str:
+    """A pattern of file names as Hadoop reads it, in letters of either case."""
+    endings = ["".join(f"[{a}{a.upper()}]" if a.isalpha() else a for a in ending) for ending in endings_of(kind)]
+    return f"*{{{','.join(endings)}}}"
 
 
 def write_spark(frame: DataFrame, path: Path, overwrite: bool) -> None:

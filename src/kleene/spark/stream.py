@@ -45,7 +45,12 @@ WATERMARK = "spark.watermarkDelayMs"
 COUNTS = ("events", "late", "matches")
 STANDS = ("waiting", "runs", "kept", "bytes")
 """What a bucket tells of a micro-batch, and of how it stands after it."""
-GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, " + ", ".join(f"{name} LONG" for name in (*COUNTS, *STANDS))
+TURN = "turn"
+"""Which call of its task a bucket speaks of: one that is called for events and then for a timer speaks twice."""
+TOLD = (*COUNTS, *STANDS, TURN)
+GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, " + ", ".join(f"{name} LONG" for name in TOLD)
+OBSERVED = "kleene_"
+"""How the names begin under which Spark's progress tells what buckets told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class MatchingProcessor(StatefulProcessor):
 
     def __init__(self, matcher: StreamMatcher) -> None:
         self._matcher = matcher
+        self._turn = 0  # Spark makes a new copy for each task
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = BucketState(
@@ -93,12 +99,12 @@ class MatchingProcessor(StatefulProcessor):
             yield _row({PAYLOAD: packed_table(table), BUCKET: number})
         told = {"events": events.num_rows, "late": bucket.late, "matches": matches}
         told |= {name: getattr(bucket.head, name) for name in STANDS}
-        yield _row({BUCKET: number, **told})
+        self._turn += 1
+        yield _row({BUCKET: number, **told, TURN: self._turn})
 
 
 def _row(values: dict[str, Any]) -> Any:
-    names = (PAYLOAD, BUCKET, *COUNTS, *STANDS)
-    return pd.DataFrame({name: pd.Series([values.get(name)], dtype=object) for name in names})
+    return pd.DataFrame({name: pd.Series([values.get(name)], dtype=object) for name in (PAYLOAD, BUCKET, *TOLD)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +158,17 @@ class StreamJob:
         mode = "EventTime" if self.matcher.has_watermark else "None"
         processor = MatchingProcessor(self.matcher)
         found = self.packed().groupBy(BUCKET).transformWithStateInPandas(processor, GIVEN_OUT, "append", mode)
-        found = observed(found, f"kleene_{self.matcher.fingerprint[:8]}").select(PAYLOAD)
+        found = observed(found, f"{OBSERVED}{self.matcher.fingerprint[:8]}", self.buckets).select(PAYLOAD)
         rows = found.mapInArrow(Unpacker(self.matcher.result), spark_schema(self.matcher.result))
         return rows if self.job.prepared is None else self.job.prepared.finished(rows)
 
 
-def observed(found: DataFrame, name: str) -> DataFrame:
+def observed(found: DataFrame, name: str, buckets: int) -> DataFrame:
     """The rows of the operator, watched: what they tell of each micro-batch comes with Spark's own progress."""
-    stands = F.when(F.col(PAYLOAD).isNull(), F.struct(BUCKET, *STANDS))
+    stands = F.when(F.col(PAYLOAD).isNull(), F.struct(BUCKET, *STANDS, TURN))
+    counts = [F.sum(count).alias(count) for count in COUNTS]
     return found.observe(
-        name, *(F.sum(count).alias(count) for count in COUNTS), F.collect_list(stands).alias("buckets")
+        name, *counts, F.collect_list(stands).alias("buckets"), F.max(F.lit(buckets)).alias("of_buckets")
     )
 
 
