@@ -49,7 +49,7 @@ from kleene.spark.jobs import make_job
 from kleene.spark.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table
 from kleene.spark.schema import spark_schema
 from kleene.spark.session import embedded_session
-from kleene.spark.stream import COUNTS, GIVEN_OUT, PROVIDER, ROCKSDB, STANDS, StreamJob, StreamOptions, observed
+from kleene.spark.stream import COUNTS, GIVEN_OUT, PROVIDER, ROCKSDB, STANDS, TOLD, StreamJob, StreamOptions, observed
 from processes import ProcessorTime
 from stream_data import DELAY, SCHEMA, Shape, first_files, folder_of
 
@@ -143,9 +143,8 @@ class CountingProcessor(StatefulProcessor):
         events = sum(unpacked_table(payload, self._columns).num_rows for part in rows for payload in part[PAYLOAD])
         before = self._count.get()
         self._count.update((events + (0 if before is None else before[0]),))
-        told = {PAYLOAD: b"", BUCKET: int(key[0]), "events": events}
-        names = (PAYLOAD, BUCKET, *COUNTS, *STANDS)
-        yield pd.DataFrame({name: pd.Series([told.get(name)], dtype=object) for name in names})
+        told = [events, *(0 for _ in (*COUNTS[1:], *STANDS))]
+        yield pd.DataFrame([[b"", int(key[0]), told]], columns=[PAYLOAD, BUCKET, TOLD], dtype=object)
 
     def close(self) -> None:
         pass

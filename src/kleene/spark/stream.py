@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -41,7 +42,9 @@ WATERMARK = "spark.watermarkDelayMs"
 COUNTS = ("events", "late", "matches")
 STANDS = ("waiting", "runs", "kept", "bytes")
 """What a bucket tells of a micro-batch, and of how it stands after it."""
-GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, " + ", ".join(f"{name} LONG" for name in (*COUNTS, *STANDS))
+TOLD = "told"
+GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, {TOLD} ARRAY<LONG>"
+"""Few columns: to hand rows back to Spark takes time for each of them. The last row of a bucket tells its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +72,32 @@ class MatchingProcessor(StatefulProcessor):
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        given = pd.concat(list(rows)).sort_values(PLACE, kind="stable")
-        events = [unpacked_table(payload, self._matcher.columns) for payload in given[PAYLOAD]]
-        yield from self._advance(int(key[0]), pa.concat_tables(events), timerValues.getCurrentWatermarkInMs())
+        given = [row for part in rows for row in zip(part[PLACE].tolist(), part[PAYLOAD].tolist(), strict=True)]
+        given.sort(key=itemgetter(0))
+        events = pa.concat_tables(unpacked_table(payload, self._matcher.columns) for _, payload in given)
+        yield from self._advance(int(key[0]), events, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
         no_events = self._matcher.columns.empty_table()
-        yield from self._advance(int(key[0]), no_events, timerValues.getCurrentWatermarkInMs())
+        yield from self._advance(int(key[0]), no_events, timerValues.getCurrentWatermarkInMs(), is_woken=True)
 
     def close(self) -> None:
         pass
 
-    def _advance(self, number: int, events: pa.Table, watermark: int) -> Iterator[Any]:
+    def _advance(self, number: int, events: pa.Table, watermark: int, is_woken: bool = False) -> Iterator[Any]:
         bucket, matches = Bucket(self._matcher, self._state), 0
-        for table in bucket.advance(events, max(watermark, 0)):
+        payload = None
+        for table in bucket.advance(events, max(watermark, 0), is_woken):
+            if payload is not None:
+                yield _row(payload, number, None)
+            payload = packed_table(table)
             matches += table.num_rows
-            yield _row({PAYLOAD: packed_table(table), BUCKET: number})
-        told = {"events": events.num_rows, "late": bucket.late, "matches": matches}
-        told |= {name: getattr(bucket.head, name) for name in STANDS}
-        yield _row({BUCKET: number, **told})
+        stands = [getattr(bucket.head, name) for name in STANDS]
+        yield _row(payload, number, [events.num_rows, bucket.late, matches, *stands])
 
 
-def _row(values: dict[str, Any]) -> Any:
-    names = (PAYLOAD, BUCKET, *COUNTS, *STANDS)
-    return pd.DataFrame({name: pd.Series([values.get(name)], dtype=object) for name in names})
+def _row(payload: bytes | None, bucket: int, told: list[int] | None) -> Any:
+    return pd.DataFrame([[payload, bucket, told]], columns=[PAYLOAD, BUCKET, TOLD], dtype=object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +143,12 @@ class StreamJob:
 
 def observed(found: DataFrame, name: str) -> DataFrame:
     """The rows of the operator, watched: what they tell of each micro-batch comes with Spark's own progress."""
-    stands = F.when(F.col(PAYLOAD).isNull(), F.struct(BUCKET, *STANDS))
+    told = {name: F.col(TOLD)[place] for place, name in enumerate((*COUNTS, *STANDS))}
+    stands = F.struct(BUCKET, *(told[name].alias(name) for name in STANDS))
     return found.observe(
-        name, *(F.sum(count).alias(count) for count in COUNTS), F.collect_list(stands).alias("buckets")
+        name,
+        *(F.sum(told[count]).alias(count) for count in COUNTS),
+        F.collect_list(F.when(F.col(TOLD).isNotNull(), stands)).alias("buckets"),
     )
 
 
