@@ -7,8 +7,8 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-rip bench-spark fuzz soak lock \
-  clean check-python check-java
+.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-rip bench-spark bench-stream \
+  fuzz soak lock clean check-python check-java
 
 help: ## List the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ bench-rip: $(STAMP) ## Repeat the experiments of RIP 2013: run-based and state-b
 
 bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, beside loops by hand, ranges, memory, growth
 	$(BIN)/python benchmarks/spark.py
+
+bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency
+	$(BIN)/python benchmarks/stream.py
 
 fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries and tables
 	$(BIN)/python benchmarks/fuzz.py

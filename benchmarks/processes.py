@@ -19,7 +19,7 @@ class Process:
     parent: int
     name: str
     seconds: float
-    """Processor time so far."""
+    """Processor time so far; that of its children too, once they have ended."""
     session: int
     """The process that leads its session; what a process starts stays in it, whatever group it joins."""
     is_dead: bool
@@ -48,12 +48,11 @@ class ProcessorTime:
         self._before = _seconds()
 
     def used(self) -> float:
-        # Workers that idled and were ended since take their past with them: it is no part of this.
-        return sum(seconds - self._before.get(process, 0.0) for process, seconds in _seconds().items())
+        return _seconds() - self._before
 
 
-def _seconds() -> dict[int, float]:
-    return {process.id: process.seconds for process in descendants()}
+def _seconds() -> float:
+    return sum(process.seconds for process in descendants())
 
 
 def _all() -> Iterator[Process]:
@@ -65,7 +64,7 @@ def _all() -> Iterator[Process]:
             continue
         # The name stands in parentheses and may hold anything.
         name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-        seconds = sum(map(int, rest[11:13])) / ticks
+        seconds = sum(map(int, rest[11:15])) / ticks
         yield Process(int(folder.name), int(rest[1]), name, seconds, int(rest[3]), rest[0] == "Z")
 
 

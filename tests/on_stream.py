@@ -18,7 +18,7 @@ from kleene.spark import bucket
 from kleene.spark.bucket import END_OF_TIME, StreamMatcher
 from kleene.spark.gathering import TaskOrder
 from kleene.spark.packing import BUCKET, PAYLOAD, PLACE, packed_table, unpacked_table
-from kleene.spark.stream import MatchingProcessor
+from kleene.spark.stream import COUNTS, STANDS, TOLD, TURN, MatchingProcessor
 
 BUCKETS = 3
 
@@ -79,8 +79,8 @@ class Stream:
         for row in found.to_dict("records"):
             if row[PAYLOAD] is not None:
                 self.rows.append(unpacked_table(row[PAYLOAD], self.matcher.result))
-            else:
-                self.told.append(row)
+            if row[TOLD] is not None:
+                self.told.append(dict(zip((*COUNTS, *STANDS, TURN), row[TOLD], strict=True)))
 
 
 def buckets_of(plan: Plan, table: pa.Table) -> np.ndarray:

@@ -185,8 +185,11 @@ class Bucket:
         lists = {name: [tuple(chunk) for chunk in found[name]] for name in ("chunks", "since")}
         return Head(**found | lists)
 
-    def advance(self, events: pa.Table, watermark: int) -> Iterator[pa.Table]:
-        """Takes in the events, and matches what the watermark (in milliseconds) has passed: results, in pieces."""
+    def advance(self, events: pa.Table, watermark: int, is_woken: bool = False) -> Iterator[pa.Table]:
+        """Takes in the events, and matches what the watermark (in milliseconds) has passed: results, in pieces.
+
+        `is_woken`: whether it is the timer that calls.
+        """
         head = self.head
         head.watermark = max(head.watermark, watermark - self._matcher.lag)
         is_over = head.watermark >= END_OF_TIME
@@ -196,7 +199,7 @@ class Bucket:
             yield from self._matched(ready, is_over)
             if self._matcher.timeouts:
                 yield from self._timed_out(ready, is_over)
-        self._set_timer()
+        self._set_timer(is_woken)
         self._state.head.update((json.dumps(asdict(head)).encode(),))
 
     def _timely(self, events: pa.Table) -> pa.Table:
@@ -233,31 +236,39 @@ class Bucket:
         """The events that the watermark has passed, in their order; the others wait."""
         matcher, head = self._matcher, self.head
         if not head.watermark:
-            self._keep_waiting(events)
+            self._keep_waiting(events, [])
             return events.slice(0, 0)
         until = head.passed = matcher.time(head.watermark)
         parts = [events] if events.num_rows else []
+        free: list[int] = []
         for chunk in [chunk for chunk in head.chunks if chunk[1] <= until]:
             stored = self._state.waiting.getValue((chunk[0],))
             parts.append(unpacked_table(bytes(stored[0]), matcher.columns))
-            self._state.waiting.removeKey((chunk[0],))
+            free.append(chunk[0])
             head.chunks.remove(chunk)
         if not parts:
             return matcher.columns.empty_table()
         together = pa.concat_tables(parts)
         is_ready = matcher.times(together) <= until
-        self._keep_waiting(together.filter(pa.array(~is_ready)))
+        self._keep_waiting(together.filter(pa.array(~is_ready)), free)
+        for number in free:
+            self._state.waiting.removeKey((number,))
         return matcher.order.sorted_by_time(together.filter(pa.array(is_ready)).combine_chunks())
 
-    def _keep_waiting(self, events: pa.Table) -> None:
+    def _keep_waiting(self, events: pa.Table, free: list[int]) -> None:
+        """Stores the events as a chunk, over one of those that are free, if there are any."""
         head = self.head
         if not events.num_rows:
             return
         payload = packed_table(events)
-        self._state.waiting.updateValue((head.chunk,), (payload,))
+        if free:
+            number = free.pop()
+        else:
+            number = head.chunk
+            head.chunk += 1
+        self._state.waiting.updateValue((number,), (payload,))
         least = self._matcher.times(events).min().item()
-        head.chunks.append((head.chunk, least, events.num_rows, len(payload)))
-        head.chunk += 1
+        head.chunks.append((number, least, events.num_rows, len(payload)))
 
     def _matched(self, events: pa.Table, is_over: bool) -> Iterator[pa.Table]:
         matcher, progress, now = self._matcher, self._progress(), self._now()
@@ -371,8 +382,12 @@ class Bucket:
             self._state.since.removeKey((number,))
         self.head.since, self.head.since_until = [], None
 
-    def _set_timer(self) -> None:
-        """For when there will be something to do, should nothing happen before."""
+    def _set_timer(self, is_woken: bool) -> None:
+        """For when there will be something to do, should nothing happen before.
+
+        A timer that has run out is called after all events of a micro-batch have come, unless it is deleted by then:
+        what it is for is done already. One that calls is deleted by Spark.
+        """
         head, timers = self.head, self._state.timers
         if timers is None:
             return
@@ -384,7 +399,7 @@ class Bucket:
         wanted = max(min(times), 1) + self._matcher.lag if times else None
         if head.timer == wanted:
             return
-        if head.timer is not None and head.timer > head.watermark + self._matcher.lag:  # else it has run out
+        if head.timer is not None and not (is_woken and head.timer <= head.watermark + self._matcher.lag):
             timers.deleteTimer(head.timer)
         if wanted is not None:
             timers.registerTimer(wanted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -47,8 +48,9 @@ STANDS = ("waiting", "runs", "kept", "bytes")
 """What a bucket tells of a micro-batch, and of how it stands after it."""
 TURN = "turn"
 """Which call of its task a bucket speaks of: one that is called for events and then for a timer speaks twice."""
-TOLD = (*COUNTS, *STANDS, TURN)
-GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, " + ", ".join(f"{name} LONG" for name in TOLD)
+TOLD = "told"
+GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, {TOLD} ARRAY<LONG>"
+"""Few columns: to hand rows back to Spark takes time for each of them. The last row of a bucket tells its numbers."""
 OBSERVED = "kleene_"
 """How the names begin under which Spark's progress tells what buckets told."""
 
@@ -81,30 +83,33 @@ class MatchingProcessor(StatefulProcessor):
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        given = pd.concat(list(rows)).sort_values(PLACE, kind="stable")
-        events = [unpacked_table(payload, self._matcher.columns) for payload in given[PAYLOAD]]
-        yield from self._advance(int(key[0]), pa.concat_tables(events), timerValues.getCurrentWatermarkInMs())
+        given = [row for part in rows for row in zip(part[PLACE].tolist(), part[PAYLOAD].tolist(), strict=True)]
+        given.sort(key=itemgetter(0))
+        events = pa.concat_tables(unpacked_table(payload, self._matcher.columns) for _, payload in given)
+        yield from self._advance(int(key[0]), events, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
         no_events = self._matcher.columns.empty_table()
-        yield from self._advance(int(key[0]), no_events, timerValues.getCurrentWatermarkInMs())
+        yield from self._advance(int(key[0]), no_events, timerValues.getCurrentWatermarkInMs(), is_woken=True)
 
     def close(self) -> None:
         pass
 
-    def _advance(self, number: int, events: pa.Table, watermark: int) -> Iterator[Any]:
+    def _advance(self, number: int, events: pa.Table, watermark: int, is_woken: bool = False) -> Iterator[Any]:
         bucket, matches = Bucket(self._matcher, self._state), 0
-        for table in bucket.advance(events, max(watermark, 0)):
+        payload = None
+        for table in bucket.advance(events, max(watermark, 0), is_woken):
+            if payload is not None:
+                yield _row(payload, number, None)
+            payload = packed_table(table)
             matches += table.num_rows
-            yield _row({PAYLOAD: packed_table(table), BUCKET: number})
-        told = {"events": events.num_rows, "late": bucket.late, "matches": matches}
-        told |= {name: getattr(bucket.head, name) for name in STANDS}
+        stands = [getattr(bucket.head, name) for name in STANDS]
         self._turn += 1
-        yield _row({BUCKET: number, **told, TURN: self._turn})
+        yield _row(payload, number, [events.num_rows, bucket.late, matches, *stands, self._turn])
 
 
-def _row(values: dict[str, Any]) -> Any:
-    return pd.DataFrame({name: pd.Series([values.get(name)], dtype=object) for name in (PAYLOAD, BUCKET, *TOLD)})
+def _row(payload: bytes | None, bucket: int, told: list[int] | None) -> Any:
+    return pd.DataFrame([[payload, bucket, told]], columns=[PAYLOAD, BUCKET, TOLD], dtype=object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +170,13 @@ class StreamJob:
 
 def observed(found: DataFrame, name: str, buckets: int) -> DataFrame:
     """The rows of the operator, watched: what they tell of each micro-batch comes with Spark's own progress."""
-    stands = F.when(F.col(PAYLOAD).isNull(), F.struct(BUCKET, *STANDS, TURN))
-    counts = [F.sum(count).alias(count) for count in COUNTS]
+    told = {name: F.col(TOLD)[place] for place, name in enumerate((*COUNTS, *STANDS, TURN))}
+    stands = F.struct(BUCKET, *(told[name].alias(name) for name in (*STANDS, TURN)))
     return found.observe(
-        name, *counts, F.collect_list(stands).alias("buckets"), F.max(F.lit(buckets)).alias("of_buckets")
+        name,
+        *(F.sum(told[count]).alias(count) for count in COUNTS),
+        F.collect_list(F.when(F.col(TOLD).isNotNull(), stands)).alias("buckets"),
+        F.max(F.lit(buckets)).alias("of_buckets"),
     )
 
 
