@@ -9,6 +9,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester came after PySpark 4.0")
+
 import kleene
 from kleene.api import prepare, prepare_rows
 from kleene.engine.inputs import make_order_key
