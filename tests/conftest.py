@@ -4,10 +4,12 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+import quick_daemon
 from kleene.spark.session import embedded_session
 from quick_jvm import QUICK_JVM
 
@@ -33,10 +35,12 @@ def classic_spark(connect_port: int) -> Iterator[SparkSession]:
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": connect_port,
+        "spark.python.daemon.module": quick_daemon.__name__,
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {QUICK_JVM}".strip())
         submitted = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+        patch.setenv("PYTHONPATH", str(Path(quick_daemon.__file__).parent), prepend=os.pathsep)
         patch.setenv("PYSPARK_SUBMIT_ARGS", f"{submitted} pyspark-shell")
         session = embedded_session("kleene-tests", cores="2")
     yield session
