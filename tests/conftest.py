@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,35 @@ from pyspark.sql import SparkSession
 import quick_daemon
 from kleene.spark.session import embedded_session
 from quick_jvm import QUICK_JVM
+
+if TYPE_CHECKING:
+    from sharing import BySpark
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        # Processes that pytest starts are told how wide a terminal is; tests of the command line say that themselves.
+        for name in ("COLUMNS", "LINES"):
+            os.environ.pop(name, None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySpark:
+    from sharing import BySpark
+
+    config.option.loadscopereorder = False  # the order is that of `place_of`
+    return BySpark(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not hasattr(config, "workerinput"):
+        return
+    from sharing import SPARK, group_of, place_of
+
+    for item in items:
+        if "classic_spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != SPARK:
+            raise pytest.UsageError(f"{item.nodeid} needs Spark: add its file to WITH_SPARK in tests/sharing.py")
+    items.sort(key=lambda item: place_of(item.nodeid))
 
 
 @pytest.fixture(scope="session", autouse=True)
