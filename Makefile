@@ -31,8 +31,11 @@ check-java:
 demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated store, on an embedded Spark
 	@$(BIN)/python examples/retail_store.py
 
+# One process for the tests that need Spark, and one for the others; see tests/sharing.py.
+PROCESSES ?= 2
+
 test: check-java lint types ## Lint, types, and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES)
 
 # The oldest and the newest PySpark that pyproject.toml allows.
 SPARK_VERSIONS ?= 4.0.0 4.3.0
