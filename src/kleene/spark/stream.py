@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -151,10 +151,21 @@ class StreamJob:
 
     def packed(self) -> DataFrame:
         """The events as the operator gets them, in the groups of its state."""
-        frame, group = chosen_events(self.job.frame, self.job.handover)
+        frame, group = chosen_events(self.job.frame, self.job.handover, self._before_all_times())
         names = self.matcher.columns.names
         frame = frame.select(*map(quoted_column, names), group).toDF(*plain_names(names), GROUP)
         return frame.mapInArrow(Packer(self.matcher.columns, self.job.handover.strict, self.buckets), PACKED)
+
+    def _before_all_times(self) -> Column | None:
+        """A condition on the event time that holds for no event; None without a watermark.
+
+        Spark moves a filter that does not read the event time in front of the watermark, which then would not move on
+        by the events that are left out.
+        """
+        if not self.matcher.has_watermark:
+            return None
+        name = self.matcher.time_column
+        return quoted_column(name) < F.lit("0001-01-01").cast(self.job.frame.schema[name].dataType)
 
     def matches(self) -> DataFrame:
         """The matches, as they complete."""
