@@ -33,7 +33,7 @@ from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.plan.statistics import checked_statistics
 from kleene.schema import Schema
 
-BUCKETS = 64
+BUCKETS = 16
 """Groups that the keys of a stream are put together in, if nothing else is said."""
 
 
@@ -109,7 +109,8 @@ class Query:
             which they arrive, and matches them at once.
         unbounded_state: on a stream, "allow" accepts a query that may hold ever more; by default it is refused.
         timeouts: on a stream, also gives out what a run had bound when it left its window, as rows of their own.
-        buckets: on a stream, how many groups the keys are put together in, each with a state of its own.
+        buckets: on a stream, how many groups the keys are put together in, each with a state of its own. Each costs
+            time in every micro-batch, and no more tasks than that can work at once.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
