@@ -6,9 +6,16 @@ from xdist.scheduler import LoadScopeScheduling
 
 SPARK = "spark"
 WITH_SPARK = ("tests/spark/", "tests/test_cli.py", "tests/test_examples.py", "tests/test_workloads.py")
-WITHOUT_SPARK = ("tests/spark/test_spark_cluster.py", "tests/spark/test_gathering.py")
-"""Of those: the first starts a cluster of its own."""
-LONG = ("tests/spark/test_spark_cluster.py", "tests/engine/compiled/", "tests/engine/", "tests/plan/")
+WITHOUT_SPARK = (
+    "tests/spark/test_spark_cluster.py",
+    "tests/spark/test_stream_soak.py",
+    "tests/spark/test_gathering.py",
+    "tests/spark/test_stream_bucket",
+    "tests/spark/test_stream_cases.py",
+    "tests/spark/test_stream_generated.py",
+)
+"""Of those: the first two start a Spark of their own."""
+LONG = (*WITHOUT_SPARK[:2], "tests/engine/compiled/", "tests/engine/", "tests/plan/")
 
 
 class BySpark(LoadScopeScheduling):

@@ -262,7 +262,7 @@ class TestRefused:
 
     def test_explain_says_what_it_does(self, stream: DataFrame) -> None:
         said = SEQUENCE.explain(stream, order_by="ts")
-        assert "by a hash of id, to 64 buckets" in said
+        assert "by a hash of id, to 16 buckets" in said
         assert "by ts, up to the watermark" in said
         assert "bounded for each key" in said
 
