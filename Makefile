@@ -7,8 +7,8 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-rip bench-spark fuzz lock \
-  clean check-python check-java
+.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-rip bench-spark bench-stream \
+  fuzz soak lock clean check-python check-java
 
 help: ## List the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -31,8 +31,11 @@ check-java:
 demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated store, on an embedded Spark
 	@$(BIN)/python examples/retail_store.py
 
+# One process for the tests that need Spark, and one for the others; see tests/sharing.py.
+PROCESSES ?= 2
+
 test: check-java lint types ## Lint, types, and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES)
 
 # The oldest and the newest PySpark that pyproject.toml allows.
 SPARK_VERSIONS ?= 4.0.0 4.3.0
@@ -68,8 +71,14 @@ bench-rip: $(STAMP) ## Repeat the experiments of RIP 2013: run-based and state-b
 bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, beside loops by hand, ranges, memory, growth
 	$(BIN)/python benchmarks/spark.py
 
+bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency
+	$(BIN)/python benchmarks/stream.py
+
 fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries and tables
 	$(BIN)/python benchmarks/fuzz.py
+
+soak: check-java $(STAMP) ## Kill streams on Spark 20 times and compare what they gave out with the answer in batch
+	$(BIN)/python benchmarks/soak.py
 
 lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,11 @@ class Process:
     parent: int
     name: str
     seconds: float
-    """Processor time so far."""
+    """Processor time so far; that of its children too, once they have ended."""
+    session: int
+    """The process that leads its session; what a process starts stays in it, whatever group it joins."""
+    is_dead: bool
+    """It has ended, and nobody has asked for its status yet."""
 
 
 def descendants() -> list[Process]:
@@ -27,6 +33,14 @@ def descendants() -> list[Process]:
     return [process for process in found.values() if os.getpid() in _ancestors(process.id, parents)]
 
 
+def kill_session(leader: int) -> None:
+    """Kills all processes of a session as a power cut would: none is told, and none is left."""
+    while living := [process for process in _all() if process.session == leader and not process.is_dead]:
+        for process in living:
+            with suppress(ProcessLookupError):
+                os.kill(process.id, signal.SIGKILL)
+
+
 class ProcessorTime:
     """What the processes below this one use from now on; on a busy machine it says more than the clock."""
 
@@ -34,12 +48,11 @@ class ProcessorTime:
         self._before = _seconds()
 
     def used(self) -> float:
-        # Workers that idled and were ended since take their past with them: it is no part of this.
-        return sum(seconds - self._before.get(process, 0.0) for process, seconds in _seconds().items())
+        return _seconds() - self._before
 
 
-def _seconds() -> dict[int, float]:
-    return {process.id: process.seconds for process in descendants()}
+def _seconds() -> float:
+    return sum(process.seconds for process in descendants())
 
 
 def _all() -> Iterator[Process]:
@@ -51,7 +64,8 @@ def _all() -> Iterator[Process]:
             continue
         # The name stands in parentheses and may hold anything.
         name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-        yield Process(int(folder.name), int(rest[1]), name, sum(map(int, rest[11:13])) / ticks)
+        seconds = sum(map(int, rest[11:15])) / ticks
+        yield Process(int(folder.name), int(rest[1]), name, seconds, int(rest[3]), rest[0] == "Z")
 
 
 def _ancestors(process: int, parents: Mapping[int, int]) -> Iterator[int]:

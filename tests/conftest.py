@@ -4,12 +4,44 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+import quick_daemon
 from kleene.spark.session import embedded_session
 from quick_jvm import QUICK_JVM
+
+if TYPE_CHECKING:
+    from sharing import BySpark
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        # Processes that pytest starts are told how wide a terminal is; tests of the command line say that themselves.
+        for name in ("COLUMNS", "LINES"):
+            os.environ.pop(name, None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySpark:
+    from sharing import BySpark
+
+    config.option.loadscopereorder = False  # the order is that of `place_of`
+    return BySpark(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not hasattr(config, "workerinput"):
+        return
+    from sharing import SPARK, group_of, place_of
+
+    for item in items:
+        if "classic_spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != SPARK:
+            raise pytest.UsageError(f"{item.nodeid} needs Spark: add its file to WITH_SPARK in tests/sharing.py")
+    items.sort(key=lambda item: place_of(item.nodeid))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,10 +65,12 @@ def classic_spark(connect_port: int) -> Iterator[SparkSession]:
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": connect_port,
+        "spark.python.daemon.module": quick_daemon.__name__,
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {QUICK_JVM}".strip())
         submitted = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+        patch.setenv("PYTHONPATH", str(Path(quick_daemon.__file__).parent), prepend=os.pathsep)
         patch.setenv("PYSPARK_SUBMIT_ARGS", f"{submitted} pyspark-shell")
         session = embedded_session("kleene-tests", cores="2")
     yield session
@@ -72,18 +106,23 @@ def either_spark(
     return session
 
 
-MOST_SECONDS = 30  # a machine may be slow; what hangs, hangs for longer
+MOST_WORK = 30  # seconds of processors; several times what any test needs
+MOST_TIME = 300  # seconds on the clock, for what hangs without working; a busy machine is slow
 
 
 @pytest.fixture
 def in_time() -> Iterator[None]:
     """Fails a test that hangs."""
+    limits = [(signal.SIGPROF, signal.ITIMER_PROF, MOST_WORK), (signal.SIGALRM, signal.ITIMER_REAL, MOST_TIME)]
 
-    def too_slow(*_: object) -> None:
-        pytest.fail(f"took longer than {MOST_SECONDS} seconds", pytrace=False)
+    def too_slow(number: int, _: object) -> None:
+        limit = f"{MOST_WORK} seconds of work" if number == signal.SIGPROF else f"{MOST_TIME} seconds"
+        pytest.fail(f"took longer than {limit}", pytrace=False)
 
-    before = signal.signal(signal.SIGALRM, too_slow)
-    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+    before = {number: signal.signal(number, too_slow) for number, _, _ in limits}
+    for _, timer, seconds in limits:
+        signal.setitimer(timer, seconds)
     yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    for number, timer, _ in limits:
+        signal.setitimer(timer, 0)
+        signal.signal(number, before[number])

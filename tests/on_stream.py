@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,11 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.compiled.batches import partition_codes
 from kleene.engine.run import result_schema
 from kleene.plan.plan import ByKey, Plan
+from kleene.spark import bucket
 from kleene.spark.bucket import END_OF_TIME, StreamMatcher
 from kleene.spark.gathering import TaskOrder
 from kleene.spark.packing import BUCKET, PAYLOAD, PLACE, packed_table, unpacked_table
-from kleene.spark.stream import MatchingProcessor
+from kleene.spark.stream import COUNTS, STANDS, TOLD, TURN, MatchingProcessor
 
 BUCKETS = 3
 
@@ -44,20 +46,23 @@ class Stream:
         )
         self.rows: list[pa.Table] = [matcher.result.empty_table()]
         self.told: list[dict] = []
+        self.times_smaller = bucket.TIMES_SMALLER  # 0: events are kept beside a snapshot as long as may be
 
     def feed(self, events: pa.Table, buckets: np.ndarray | None = None) -> None:
         buckets = np.zeros(events.num_rows, np.int64) if buckets is None else buckets
-        for bucket in np.unique(buckets):
-            own = events.take(pa.array(np.flatnonzero(buckets == bucket)))
+        for number in np.unique(buckets):
+            own = events.take(pa.array(np.flatnonzero(buckets == number)))
             half = own.num_rows // 2
             payloads = [packed_table(part.combine_chunks()) for part in (own.slice(0, half), own.slice(half))]
-            packed = pd.DataFrame({BUCKET: [bucket] * 2, PLACE: [0, 1], PAYLOAD: payloads})
-            self._take(self.tester.testInPandas(int(bucket), packed))
+            packed = pd.DataFrame({BUCKET: [number] * 2, PLACE: [0, 1], PAYLOAD: payloads})
+            with self._patched():
+                self._take(self.tester.testInPandas(int(number), packed))
 
     def watermark(self, milliseconds: int) -> None:
         """Time goes on; it never goes back."""
         if milliseconds > self.tester._currentWatermarkMs:
-            found = self.tester.setWatermark(milliseconds)
+            with self._patched():
+                found = self.tester.setWatermark(milliseconds)
             self._take(found if isinstance(found, pd.DataFrame) else pd.DataFrame(found))
 
     def end(self) -> pa.Table:
@@ -67,12 +72,15 @@ class Stream:
     def result(self) -> pa.Table:
         return pa.concat_tables(self.rows)
 
+    def _patched(self):
+        return patch.object(bucket, "TIMES_SMALLER", self.times_smaller)
+
     def _take(self, found: pd.DataFrame) -> None:
         for row in found.to_dict("records"):
             if row[PAYLOAD] is not None:
                 self.rows.append(unpacked_table(row[PAYLOAD], self.matcher.result))
-            else:
-                self.told.append(row)
+            if row[TOLD] is not None:
+                self.told.append(dict(zip((*COUNTS, *STANDS, TURN), row[TOLD], strict=True)))
 
 
 def buckets_of(plan: Plan, table: pa.Table) -> np.ndarray:
@@ -86,6 +94,7 @@ def matched_on_stream(plan: Plan, table: pa.Table, random: Random) -> pa.Table:
     """The rows of the result, in no particular order: events come late, but no later than the watermark allows."""
     matcher = matcher_of(plan, table)
     stream = Stream(matcher)
+    stream.times_smaller = random.choice([0, bucket.TIMES_SMALLER])
     if not table.num_rows:
         return stream.result()
     times, buckets = matcher.times(table), buckets_of(plan, table)

@@ -33,7 +33,7 @@ from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.plan.statistics import checked_statistics
 from kleene.schema import Schema
 
-BUCKETS = 64
+BUCKETS = 16
 """Groups that the keys of a stream are put together in, if nothing else is said."""
 
 
@@ -109,7 +109,8 @@ class Query:
             which they arrive, and matches them at once.
         unbounded_state: on a stream, "allow" accepts a query that may hold ever more; by default it is refused.
         timeouts: on a stream, also gives out what a run had bound when it left its window, as rows of their own.
-        buckets: on a stream, how many groups the keys are put together in, each with a state of its own.
+        buckets: on a stream, how many groups the keys are put together in, each with a state of its own. Each costs
+            time in every micro-batch, and no more tasks than that can work at once.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
@@ -194,6 +195,9 @@ class Query:
         presorted: bool = False,
         ranges: str | int = "auto",
         range_size: int | None = None,
+        order: str = "time",
+        unbounded_state: str = "refuse",
+        buckets: int = BUCKETS,
     ) -> str:
         """How the query is understood and will be run: its plan with reasons, its automaton, how the input is split.
 
@@ -212,19 +216,22 @@ class Query:
         ...
 
         With events attributes and types are checked too; with a Spark DataFrame it also says what travels to the tasks
-        and how. `plan`, `statistics`, `engine`, `algorithm`, and on Spark `pushdown`, `presorted`, `ranges` and
-        `range_size`, are those of `match`. `analyze` runs the query on the events (Arrow, or what converts to it) and
-        adds what went through each operator and how long it took. `dot` and `svg` give the automaton instead, for
-        Graphviz or as a picture; `code`, which needs events, the code that is compiled for the query.
+        and how. `plan`, `statistics`, `engine`, `algorithm`, on Spark `pushdown`, `presorted`, `ranges` and
+        `range_size`, and on a stream `order`, `unbounded_state` and `buckets`, are those of `match`. `analyze` runs the
+        query on the events (Arrow, or what converts to it) and adds what went through each operator and how long it
+        took. `dot` and `svg` give the automaton instead, for Graphviz or as a picture; `code`, which needs events, the
+        code that is compiled for the query.
         """
         options = {"plan": plan, "statistics": statistics, "engine": engine, "algorithm": algorithm}
-        order, on_spark = make_order_key(order_by, tie_break), None
+        key, on_spark = make_order_key(order_by, tie_break), None
         if events is not None and is_spark(events):
-            given = spark_batch().SparkOptions(pushdown, presorted, ranges, range_size)
-            job = spark_batch().job_of(self.definition, events, order, type_column, options, given)
+            jobs = spark_module("jobs")
+            given = jobs.SparkOptions(pushdown, presorted, ranges, range_size)
+            on_stream = jobs.StreamOptions(order, unbounded_state, buckets=buckets)
+            job = jobs.make_job(self.definition, events, key, type_column, options, given, on_stream)
             table, chosen, on_spark = None, job.plan, job.explanation()
         else:
-            table, chosen = self._explained(events, order, type_column, options)
+            table, chosen = self._explained(events, key, type_column, options)
         if code:
             return explain_code(chosen)
         if dot or svg:
@@ -475,10 +482,6 @@ def is_spark(events: Any) -> bool:
     # By name, so that asking does not import Spark.
     bases = type(events).__mro__
     return any(base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in bases)
-
-
-def spark_batch() -> ModuleType:
-    return spark_module("batch")
 
 
 def spark_module(name: str) -> ModuleType:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
-from kleene.api import Query, is_spark, prepare, spark_batch
+from kleene.api import BUCKETS, Query, is_spark, prepare, spark_module
 from kleene.engine.inputs import OrderKey, check_input_names, make_order_key, read_rows
 from kleene.engine.run import run
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
@@ -40,6 +40,9 @@ class Program:
         format: str = "all",
         engine: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
+        order: str = "time",
+        unbounded_state: str = "refuse",
+        buckets: int = BUCKETS,
     ) -> dict[str, Any]:
         """The result of every query, by the name of its INTO (or query_1, query_2, …); arguments as in Query.match.
 
@@ -53,10 +56,11 @@ class Program:
         >>> pairs.match(events, order_by="t")["query_2"].to_pylist()
         [{'first': 1, 'second': 2}]
         """
-        order = make_order_key(order_by, tie_break)
+        key = make_order_key(order_by, tie_break)
         options = {"format": format, "engine": engine, "run_limit": run_limit}
         on_spark = is_spark(_flat(events))
-        runner = (_SparkRunner if on_spark else _ArrowRunner)(options)
+        on_stream = {"order": order, "unbounded_state": unbounded_state, "buckets": buckets}
+        runner = _SparkRunner(options, on_stream) if on_spark else _ArrowRunner(options)
         # A stream can be read once only, and several queries may want it.
         events = events if on_spark else _tables(events)
         made: dict[str, Any] = {}
@@ -64,9 +68,9 @@ class Program:
         for name, definition in _in_order(self.queries, self.names):
             source = definition.from_stream
             if source in made:
-                composite = runner.find(definition, {source: made[source]}, runner.composite_order(), None)
+                composite = runner.find_in_matches(definition, source, made[source])
             else:
-                composite = runner.find(definition, self._input_of(definition, events), order, type_column)
+                composite = runner.find(definition, self._input_of(definition, events), key, type_column)
             if definition.into_stream is not None:
                 made[name] = composite
             results[name] = runner.result(composite, definition)
@@ -179,8 +183,8 @@ def _flat(events: Any) -> Any:
 class _ArrowRunner:
     options: dict[str, Any]
 
-    def composite_order(self) -> OrderKey:
-        return OrderKey((MATCH_END,))
+    def find_in_matches(self, definition: QueryDefinition, name: str, made: Any) -> Any:
+        return self.find(definition, {name: made}, OrderKey((MATCH_END,)), None)
 
     def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
         table, plan = prepare(definition, events, order, type_column, self.options)
@@ -193,20 +197,28 @@ class _ArrowRunner:
 
 @dataclass(frozen=True, slots=True)
 class _SparkRunner:
-    options: dict[str, Any]
+    """Finds jobs; on streams a job must know the one whose matches it reads."""
 
-    def composite_order(self) -> OrderKey:
-        return OrderKey((MATCH_END,), (spark_batch().MATCH_ORDER,))
+    options: dict[str, Any]
+    on_stream: dict[str, Any]
+
+    def find_in_matches(self, definition: QueryDefinition, name: str, made: Any) -> Any:
+        order = OrderKey((MATCH_END,), (spark_module("batch").MATCH_ORDER,))
+        return self._job(definition, {name: made.matches()}, order, None, made)
 
     def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
-        is_read = definition.into_stream is not None
-        job = spark_batch().job_of(
-            definition, events, order, type_column, self.options, match_order=is_read, with_times=is_read
-        )
-        return job.matches()
+        return self._job(definition, events, order, type_column, None)
+
+    def _job(
+        self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None, before: Any
+    ) -> Any:
+        jobs = spark_module("jobs")
+        given = jobs.StreamOptions(**self.on_stream)
+        return jobs.composed_job(definition, events, order, type_column, self.options, given, before)
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
+        found = composite.matches()
         if definition.into_stream is None:
-            return composite
-        hidden = [spark_batch().MATCH_ORDER]
-        return composite.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))
+            return found
+        hidden = [spark_module("batch").MATCH_ORDER]
+        return found.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))

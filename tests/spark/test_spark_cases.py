@@ -5,6 +5,8 @@ The rows are those of the Arrow result, in the order that the result's rows can 
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 import pytest
 
@@ -12,14 +14,22 @@ import kleene
 from case_files import Case, check, load_all, near, run_case
 from kleene.spark.schema import spark_schema
 
+CASES = load_all()
 
-@pytest.mark.parametrize("case", load_all(), ids=lambda case: case.name)
-def test_case_on_spark(case: Case, either_spark) -> None:
-    expected = run_case(case)
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+def test_case_on_spark(number: int, either_spark) -> None:
+    case, expected = CASES[number], found_in_process(number)
     found = spark_result(case, either_spark)
     check(case, found.column_names, found.to_pylist())
     assert found.column_names == expected.column_names
     assert near(found.to_pylist()) == near(expected.to_pylist())
+
+
+@cache
+def found_in_process(number: int) -> pa.Table:
+    """Once for both kinds of Spark."""
+    return run_case(CASES[number])
 
 
 def to_spark(table: pa.Table, spark):

@@ -6,6 +6,8 @@ from random import Random
 
 import pytest
 
+pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester came after PySpark 4.0")
+
 import kleene
 from case_files import Case, load_all, near
 from kleene.api import prepare, prepare_rows

@@ -35,6 +35,17 @@ def find_matches(query: AnalyzedQuery, events: Events, format_: Format, run_limi
     return sorted(matches, key=lambda match: match.output_order)
 
 
+def open_runs(query: AnalyzedQuery, events: Events, starts: Sequence[int], run_limit: int) -> list[Selected]:
+    """Of the runs that begin at the starts, those that their window leaves with some variables bound and some not."""
+    times, types, wanted = events.times(), events.types(), set(starts)
+    found: list[Selected] = []
+    for key, positions in _partitions(query, events).items():
+        if wanted.intersection(positions):
+            partition = _Partition(query, events, key, positions, times, types, run_limit)
+            found += partition.open_runs([event for event, at in enumerate(positions) if at in wanted])
+    return sorted(found, key=lambda run: (run[0][0], run))
+
+
 def _partitions(query: AnalyzedQuery, events: Events) -> dict[tuple[PlainValue, ...], list[int]]:
     """The positions of each partition's events; events with a NULL or NaN in the key are in none."""
     partitions: dict[tuple[PlainValue, ...], list[int]] = defaultdict(list)
@@ -59,15 +70,36 @@ class _Partition:
     run_limit: int
 
     def matches(self) -> list[Match]:
-        judge = _Judge(
+        judge = self._judge()
+        found = [selected for selected in self._complete_runs(judge) if judge.accepts(selected)]
+        return [Match(self._in_table(run)) for run in found]
+
+    def open_runs(self, starts: Sequence[int]) -> list[Selected]:
+        """The runs from the starts that are not complete when their windows end."""
+        judge = self._judge()
+        found: list[Selected] = []
+        for start in starts:
+            runs: list[Selected] = [((start,),)] if judge.begins((), start) else []
+            for event in range(start + 1, len(self.positions)):
+                if not runs or not judge.is_in_window(start, event):
+                    break
+                runs = [after for run in runs for after in judge.moves(run, event) if not judge.is_finished(after)]
+                if len(runs) > self.run_limit:
+                    raise self._too_many_runs()
+            found += [self._in_table(run) for run in runs if len(run) < len(self.query.components)]
+        return found
+
+    def _judge(self) -> _Judge:
+        return _Judge(
             self.query,
             self.events,
             self.positions,
             [self.times[position] for position in self.positions],
             None if self.types is None else [self.types[position] for position in self.positions],
         )
-        found = [selected for selected in self._complete_runs(judge) if judge.accepts(selected)]
-        return [Match(tuple(tuple(self.positions[event] for event in part) for part in run)) for run in found]
+
+    def _in_table(self, run: Selected) -> Selected:
+        return tuple(tuple(self.positions[event] for event in part) for part in run)
 
     def _complete_runs(self, judge: _Judge) -> Iterator[Selected]:
         """Every selection of events for all positive components, whatever negations and HAVING will say."""
@@ -105,7 +137,7 @@ class _Judge:
 
     def moves(self, run: Selected, event: int) -> Iterator[Selected]:
         """What becomes of the run when it sees the event: nothing, one run, or several."""
-        if not self._is_in_window(run[0][0], event):
+        if not self.is_in_window(run[0][0], event):
             return
         component = self.query.components[len(run) - 1]
         taken = component.is_kleene and self._takes(run, event)
@@ -148,7 +180,7 @@ class _Judge:
     def _is_of_type(self, event: int, types: tuple[str, ...]) -> bool:
         return self.types is None or self.types[event] in types
 
-    def _is_in_window(self, first: int, event: int) -> bool:
+    def is_in_window(self, first: int, event: int) -> bool:
         window = self.query.window
         if window is None:
             return True

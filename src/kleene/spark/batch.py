@@ -40,7 +40,7 @@ from kleene.spark.choosing import CHOICE, Chooser
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.gathering import GROUP, TaskOrder
 from kleene.spark.handover import Handover, Sorting, choose_sorting, handed_over, settings_text
-from kleene.spark.match_order import MATCH_ORDER, match_order_type
+from kleene.spark.match_order import MATCH_ORDER, NO_EXTRA_COLUMNS, ExtraColumns, match_order_type
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.ranges import Cutting, choose_cutting
 from kleene.spark.schema import arrow_schema, has_map, spark_schema
@@ -174,7 +174,11 @@ def job_of(
     # A key that the query did not say forms no partitions: its engine sees one stream, which must be in order.
     # Time is enough: sorting is stable, and each key is in order already.
     mixed_by = order.order_by[:1] if isinstance(split, ByKey) and split.is_implied else ()
-    return SparkJob(source.frame, handover, _matcher(plan, handover, result, carried, with_times, mixed_by, id_columns))
+    return SparkJob(
+        source.frame,
+        handover,
+        _matcher(plan, handover, result, ExtraColumns(id_columns, carried), with_times, mixed_by),
+    )
 
 
 def _job_on_rows(
@@ -241,10 +245,9 @@ def _matcher(
     plan: Plan,
     handover: Handover,
     result: pa.Schema,
-    carried: tuple[str, ...] | None = None,
+    extra: ExtraColumns = NO_EXTRA_COLUMNS,
     with_times: bool = False,
     mixed_by: tuple[str, ...] = (),
-    id_columns: tuple[str, ...] | None = None,
 ) -> Matcher:
     return Matcher(
         plan,
@@ -253,11 +256,10 @@ def _matcher(
         TaskOrder(handover.order),
         handover.strict,
         result,
-        carried,
         with_times,
         mixed_by,
         handover.cutting.reach if isinstance(handover.cutting, Cutting) else None,
-        id_columns,
+        extra,
         bool(handover.key),
     )
 

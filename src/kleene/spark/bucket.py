@@ -1,7 +1,8 @@
 """A bucket of keys on a stream: its events wait until the watermark has passed them, then they are matched in order.
 
-What a bucket holds lies in the state store in three places: its head, a few numbers; the engine's snapshot, which is
-rewritten only when events are matched; and the events that wait, in a chunk for each micro-batch that brought some.
+What a bucket holds lies in the state store in several places: its head, a few numbers; the engine's snapshot, and the
+events matched since it was made, which are few beside it, so that keys of which nothing is heard are not written again
+with every micro-batch; and the events that wait, in a chunk for each micro-batch that brought some.
 Nothing here knows Spark but for the shape of its state variables.
 """
 
@@ -15,15 +16,19 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.events import window_time
 from kleene.engine.progress import Progress, ProgressQuery
-from kleene.engine.run import ResultBatch, with_match_ids
+from kleene.engine.run import ResultBatch
+from kleene.engine.timeouts import TIMED_OUT, timed_out_runs
 from kleene.errors import ExecutionError, SnapshotError
 from kleene.plan.plan import Plan
 from kleene.schema import FLOAT, INTEGER
 from kleene.spark.gathering import TaskOrder
+from kleene.spark.match_order import NO_EXTRA_COLUMNS, ExtraColumns
 from kleene.spark.packing import packed_table, unpacked_table
 
 FORMAT = 1
@@ -32,6 +37,8 @@ END_OF_TIME = 253_370_764_800_000
 """A watermark, in milliseconds, at which a stream is over: the year 9999 has begun."""
 MATCHED_AT_ONCE = 1 << 18
 MOST_READY = 8
+MOST_SINCE, TIMES_SMALLER = 8, 8
+"""Chunks of events that are kept beside a snapshot, and how many times smaller than it they must be."""
 
 
 class Value(Protocol):
@@ -63,7 +70,9 @@ class BucketState:
 
     head: Value
     engine: Value
+    since: Values
     waiting: Values
+    recent: Value
     timers: Timers | None
 
 
@@ -78,7 +87,10 @@ class StreamMatcher:
     in_arrival_order: bool
     has_watermark: bool
     fingerprint: str
-    id_columns: tuple[str, ...] | None = None
+    extra: ExtraColumns = NO_EXTRA_COLUMNS
+    with_times: bool = False
+    timeouts: bool = False  # whether runs that time out are given out
+    lag: int = 0  # milliseconds that what it reads may come behind the watermark
 
     @property
     def time_column(self) -> str:
@@ -113,8 +125,12 @@ class Head:
     chunk: int = 0  # the number of the next chunk
     chunks: list[tuple[int, Time, int, int]] = field(default_factory=list)  # number, least time, events, bytes
     engine_bytes: int = 0
+    since: list[tuple[int, int]] = field(default_factory=list)  # chunks matched since the snapshot: number, bytes
+    since_until: Time | None = None  # how late it was then
     runs: int = 0
     kept: int = 0
+    closed: Time | None = None  # up to where runs have been given out that timed out
+    recent: int = 0  # bytes of events that are kept for them
     wakes: int | None = None  # the watermark at which time alone has an effect on the engine
 
     @property
@@ -122,8 +138,12 @@ class Head:
         return sum(chunk[2] for chunk in self.chunks)
 
     @property
+    def since_bytes(self) -> int:
+        return sum(size for _, size in self.since)
+
+    @property
     def bytes(self) -> int:
-        return self.engine_bytes + sum(chunk[3] for chunk in self.chunks)
+        return self.engine_bytes + self.since_bytes + self.recent + sum(chunk[3] for chunk in self.chunks)
 
 
 _ready: dict[str, ProgressQuery] = {}
@@ -162,18 +182,24 @@ class Bucket:
                 "the checkpoint was written by another query, by other options, or for other columns",
                 hint="Go on with what it was written with, or begin anew with another checkpointLocation.",
             )
-        return Head(**found | {"chunks": [tuple(chunk) for chunk in found["chunks"]]})
+        lists = {name: [tuple(chunk) for chunk in found[name]] for name in ("chunks", "since")}
+        return Head(**found | lists)
 
-    def advance(self, events: pa.Table, watermark: int) -> Iterator[pa.Table]:
-        """Takes in the events, and matches what the watermark (in milliseconds) has passed: results, in pieces."""
+    def advance(self, events: pa.Table, watermark: int, is_woken: bool = False) -> Iterator[pa.Table]:
+        """Takes in the events, and matches what the watermark (in milliseconds) has passed: results, in pieces.
+
+        `is_woken`: whether it is the timer that calls.
+        """
         head = self.head
-        head.watermark = max(head.watermark, watermark)
+        head.watermark = max(head.watermark, watermark - self._matcher.lag)
         is_over = head.watermark >= END_OF_TIME
         events = self._timely(events)
         ready = self._arrived(events) if self._matcher.in_arrival_order else self._passed(events)
         if ready.num_rows or is_over or (head.wakes is not None and head.wakes <= head.watermark):
             yield from self._matched(ready, is_over)
-        self._set_timer()
+            if self._matcher.timeouts:
+                yield from self._timed_out(ready, is_over)
+        self._set_timer(is_woken)
         self._state.head.update((json.dumps(asdict(head)).encode(),))
 
     def _timely(self, events: pa.Table) -> pa.Table:
@@ -210,48 +236,56 @@ class Bucket:
         """The events that the watermark has passed, in their order; the others wait."""
         matcher, head = self._matcher, self.head
         if not head.watermark:
-            self._keep_waiting(events)
+            self._keep_waiting(events, [])
             return events.slice(0, 0)
         until = head.passed = matcher.time(head.watermark)
         parts = [events] if events.num_rows else []
+        free: list[int] = []
         for chunk in [chunk for chunk in head.chunks if chunk[1] <= until]:
             stored = self._state.waiting.getValue((chunk[0],))
             parts.append(unpacked_table(bytes(stored[0]), matcher.columns))
-            self._state.waiting.removeKey((chunk[0],))
+            free.append(chunk[0])
             head.chunks.remove(chunk)
         if not parts:
             return matcher.columns.empty_table()
         together = pa.concat_tables(parts)
         is_ready = matcher.times(together) <= until
-        self._keep_waiting(together.filter(pa.array(~is_ready)))
+        self._keep_waiting(together.filter(pa.array(~is_ready)), free)
+        for number in free:
+            self._state.waiting.removeKey((number,))
         return matcher.order.sorted_by_time(together.filter(pa.array(is_ready)).combine_chunks())
 
-    def _keep_waiting(self, events: pa.Table) -> None:
+    def _keep_waiting(self, events: pa.Table, free: list[int]) -> None:
+        """Stores the events as a chunk, over one of those that are free, if there are any."""
         head = self.head
         if not events.num_rows:
             return
         payload = packed_table(events)
-        self._state.waiting.updateValue((head.chunk,), (payload,))
+        if free:
+            number = free.pop()
+        else:
+            number = head.chunk
+            head.chunk += 1
+        self._state.waiting.updateValue((number,), (payload,))
         least = self._matcher.times(events).min().item()
-        head.chunks.append((head.chunk, least, events.num_rows, len(payload)))
-        head.chunk += 1
+        head.chunks.append((number, least, events.num_rows, len(payload)))
 
     def _matched(self, events: pa.Table, is_over: bool) -> Iterator[pa.Table]:
-        progress, now = self._progress(), self._now()
+        matcher, progress, now = self._matcher, self._progress(), self._now()
         begin = 0
         while True:
             piece = events.slice(begin, MATCHED_AT_ONCE)
             begin += MATCHED_AT_ONCE
             is_end = begin >= events.num_rows
             try:
-                for part in progress.batches(piece, is_over and is_end, now=now if is_end else None):
+                for part in progress.batches(piece, is_over and is_end, matcher.with_times, now if is_end else None):
                     if part.table.num_rows:
                         yield self._finished(part)
             except GaveUpError as error:
                 raise ExecutionError(error.message, hint=error.hint) from None
             if is_end:
                 break
-        self._store(None if is_over else progress)
+        self._store(None if is_over else progress, events, now)
 
     def _now(self) -> Time | None:
         head = self.head
@@ -261,45 +295,111 @@ class Bucket:
         return head.passed if now is None else max(now, head.passed)
 
     def _finished(self, part: ResultBatch) -> pa.Table:
-        matcher, rows = self._matcher, part.table
-        if matcher.id_columns is not None:
-            rows = with_match_ids(rows, part.events, part.matches, matcher.plan, matcher.id_columns)
+        matcher = self._matcher
+        rows = matcher.extra.added(part, matcher.plan, matcher.result)
+        if matcher.timeouts:
+            rows = rows.append_column(TIMED_OUT, pa.array(np.zeros(rows.num_rows, np.bool_)))
         return rows.cast(matcher.result)
 
-    def _progress(self) -> Progress:
-        query = ready_query(self._matcher)
-        if not self.head.engine_bytes:
-            return Progress(query)
-        return Progress.restore(query, bytes(self._state.engine.get()[0]))
+    def _timed_out(self, events: pa.Table, is_over: bool) -> Iterator[pa.Table]:
+        """The runs whose windows have ended; events are kept as long as a run may have them."""
+        matcher, head, query = self._matcher, self.head, self._matcher.plan.query
+        assert isinstance(query, AnalyzedQuery)
+        assert query.window is not None
+        now = self._now()
+        if head.recent:
+            kept = unpacked_table(bytes(self._state.recent.get()[0]), matcher.columns)
+            events = pa.concat_tables([kept, events])
+        if now is None or not events.num_rows:
+            return
+        events = matcher.order.sorted_by_time(events.combine_chunks())
+        limit = matcher.plan.run_limit
+        rows = timed_out_runs(query, events, head.closed, now, matcher.with_times, limit)
+        if rows.num_rows:
+            yield rows.append_column(TIMED_OUT, pa.array(np.ones(rows.num_rows, np.bool_))).cast(matcher.result)
+        head.closed = now
+        size = window_time(query.window, query.time_type)
+        events = events.filter(pa.array(matcher.times(events) + size > now))
+        if not events.num_rows or is_over:
+            head.recent = 0
+            self._state.recent.clear()
+            return
+        payload = packed_table(events)
+        self._state.recent.update((payload,))
+        head.recent = len(payload)
+        first = matcher.milliseconds(matcher.times(events).min().item() + size)
+        head.wakes = first if head.wakes is None else min(head.wakes, first)
 
-    def _store(self, progress: Progress | None) -> None:
+    def _progress(self) -> Progress:
+        query, head, columns = ready_query(self._matcher), self.head, self._matcher.columns
+        if not head.engine_bytes:
+            return Progress(query)
+        progress = Progress.restore(query, bytes(self._state.engine.get()[0]))
+        if head.since_until is not None:
+            stored = [self._state.since.getValue((number,)) for number, _ in head.since]
+            events = [columns.empty_table(), *(unpacked_table(bytes(part[0]), columns) for part in stored)]
+            # What they complete was given out when they came.
+            for _ in progress.batches(pa.concat_tables(events), False, now=head.since_until):
+                pass
+        return progress
+
+    def _store(self, progress: Progress | None, events: pa.Table, now: Time | None) -> None:
         head = self.head
         head.wakes, head.runs, head.kept = None, 0, 0
         if progress is None or progress.is_idle:
             if head.engine_bytes:
                 self._state.engine.clear()
             head.engine_bytes = 0
+            self._forget_since()
             return
-        snapshot = progress.snapshot()
-        self._state.engine.update((snapshot,))
-        head.engine_bytes, head.runs, head.kept = len(snapshot), progress.open_runs, progress.kept_events
+        head.runs, head.kept = progress.open_runs, progress.kept_events
         wakes = progress.wakes_at()
-        head.wakes = None if wakes is None else self._matcher.milliseconds(wakes)
+        if wakes is not None and self._matcher.milliseconds(wakes) > head.watermark:
+            head.wakes = self._matcher.milliseconds(wakes)  # else it waits for more than time, for NEXT
+        if not self._added_since(events, now):
+            snapshot = progress.snapshot()
+            self._state.engine.update((snapshot,))
+            head.engine_bytes = len(snapshot)
+            self._forget_since()
 
-    def _set_timer(self) -> None:
-        """For when there will be something to do, should nothing happen before."""
+    def _added_since(self, events: pa.Table, now: Time | None) -> bool:
+        """Keeps the events beside the snapshot, if they are few; else a new one is to be made."""
+        head = self.head
+        if not head.engine_bytes or now is None or len(head.since) >= MOST_SINCE:
+            return False
+        payload = packed_table(events)
+        if TIMES_SMALLER * (head.since_bytes + len(payload)) > head.engine_bytes:
+            return False
+        if events.num_rows:
+            self._state.since.updateValue((head.chunk,), (payload,))
+            head.since.append((head.chunk, len(payload)))
+            head.chunk += 1
+        head.since_until = now
+        return True
+
+    def _forget_since(self) -> None:
+        for number, _ in self.head.since:
+            self._state.since.removeKey((number,))
+        self.head.since, self.head.since_until = [], None
+
+    def _set_timer(self, is_woken: bool) -> None:
+        """For when there will be something to do, should nothing happen before.
+
+        A timer that has run out is called after all events of a micro-batch have come, unless it is deleted by then:
+        what it is for is done already. One that calls is deleted by Spark.
+        """
         head, timers = self.head, self._state.timers
         if timers is None:
             return
         times = [] if head.wakes is None else [head.wakes]
         if head.chunks:
             times.append(self._matcher.milliseconds(min(chunk[1] for chunk in head.chunks)))
-        if head.engine_bytes:
+        if head.engine_bytes or head.recent:
             times.append(END_OF_TIME)
-        wanted = max(min(times), 1) if times else None
+        wanted = max(min(times), 1) + self._matcher.lag if times else None
         if head.timer == wanted:
             return
-        if head.timer is not None and head.timer > head.watermark:  # else it has run out
+        if head.timer is not None and not (is_woken and head.timer <= head.watermark + self._matcher.lag):
             timers.deleteTimer(head.timer)
         if wanted is not None:
             timers.registerTimer(wanted)

@@ -78,11 +78,30 @@ class TaskOrder:
         number = np.cumsum(~np.append(False, same))[tied]
         names = [column.name for column in self.columns[1:]]
         rows = table.select(names).take(pa.array(order[tied]))
-        rows = pa.table([decoded(column) for column in rows.columns], names=[f"by_{name}" for name in names])
+        rows = pa.table([_comparable(column) for column in rows.columns], names=[f"by_{name}" for name in names])
         rows = rows.append_column("number", pa.array(number)).append_column("row", pa.array(order[tied]))
         others = (SortColumn(f"by_{c.name}", c.descending, c.nulls_first) for c in self.columns[1:])
         rows = table_in_order(rows, [SortColumn("number", False, None), *others])
         order[tied] = rows.column("row").to_numpy()
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a form that Arrow can sort; nested values, which it cannot, by their ranks."""
+    column = decoded(column)
+    if not pa.types.is_nested(column.type):
+        return column
+    values = [_as_tuple(value) for value in column.to_pylist()]
+    ranks = {value: rank for rank, value in enumerate(sorted(set(values)))}
+    return pa.chunked_array([pa.array([ranks[value] for value in values], pa.int64())])
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """Nested values as tuples, NULLs last."""
+    if value is None:
+        return (1,)
+    if isinstance(value, dict):
+        return (0, tuple(map(_as_tuple, value.values())))
+    return (0, tuple(map(_as_tuple, value)) if isinstance(value, (list, tuple)) else value)
 
 
 def order_numbers(column: pa.ChunkedArray) -> Array:

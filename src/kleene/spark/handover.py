@@ -100,8 +100,11 @@ def choose_sorting(columns: pa.Schema, order: Iterable[SortColumn], strict: tupl
     return Sorting.TASK, f"in the tasks, by {first.name}"
 
 
-def chosen_events(frame: DataFrame, handover: Handover) -> tuple[DataFrame, Column]:
-    """The columns and events that travel, and the group of each; NULL where an event has no place in the order."""
+def chosen_events(frame: DataFrame, handover: Handover, kept: Column | None = None) -> tuple[DataFrame, Column]:
+    """The columns and events that travel, and the group of each; NULL where an event has no place in the order.
+
+    Events for which `kept` holds are not left out, whatever they are.
+    """
     types = {column.name: column.type for column in handover.columns}
     unordered = _any(_is_missing(name, types[name]) for name in handover.strict)
     useful = None if handover.useful is None else spark_condition(handover.useful, _fields(handover.columns))
@@ -109,6 +112,8 @@ def chosen_events(frame: DataFrame, handover: Handover) -> tuple[DataFrame, Colu
         has_key = ~_any(_is_missing(name, types[name]) for name in handover.key)
         useful = has_key if useful is None else useful & has_key
     if useful is not None:
+        if kept is not None:
+            useful = useful | kept
         frame = frame.where(unordered | useful)  # the error about a missing order key counts all of them
     keys = [_normal(name, types[name]) for name in handover.key]
     group = F.xxhash64(*keys) if keys else F.lit(0).cast("long")

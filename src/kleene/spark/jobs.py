@@ -14,7 +14,32 @@ from kleene.ir.query import QueryDefinition
 from kleene.spark.batch import SparkJob, SparkOptions, job_of
 from kleene.spark.stream import StreamJob, StreamOptions, is_stream, stream_job
 
-__all__ = ["SparkOptions", "StreamOptions", "make_job"]
+__all__ = ["SparkOptions", "StreamOptions", "composed_job", "make_job"]
+
+
+def composed_job(
+    definition: QueryDefinition,
+    events: DataFrame | Mapping[str, DataFrame],
+    order: OrderKey,
+    type_column: str | None,
+    options: Mapping[str, Any],
+    on_stream: StreamOptions,
+    before: SparkJob | StreamJob | None,
+) -> SparkJob | StreamJob:
+    """The job for a query of a program; `before` is the one whose matches are the events, if there is one.
+
+    A result that another query may read carries its times, and its order in a column that is not an attribute.
+    """
+    is_read = definition.into_stream is not None
+    on_streams = is_stream(events)
+    given = SparkOptions(ranges="off") if on_streams else SparkOptions()
+    if not on_streams:
+        _check_no_stream_options(on_stream)
+    job = job_of(definition, events, order, type_column, options, given, match_order=is_read, with_times=is_read)
+    if not on_streams:
+        return job
+    assert before is None or isinstance(before, StreamJob)
+    return stream_job(events, job, on_stream, before)
 
 
 def make_job(

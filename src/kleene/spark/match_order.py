@@ -1,14 +1,38 @@
-"""A column by which Spark can restore the order of matches: last event, first event, all events, their variables."""
+"""Columns that a result on Spark has besides those of the query: ids of matches, and what restores their order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from kleene.engine.events import decoded
 from kleene.engine.matches import Array, FlatMatches
+from kleene.engine.ranges import Candidates
+from kleene.engine.run import ResultBatch, with_match_ids
+from kleene.plan.plan import Plan
 
+
+@dataclass(frozen=True, slots=True)
+class ExtraColumns:
+    """What the columns are made of, where there are any."""
+
+    id_columns: tuple[str, ...] | None = None  # of events, for ids of matches
+    carried: tuple[str, ...] | None = None  # of events, for a match's place in the output
+
+    def added(self, part: ResultBatch | Candidates, plan: Plan, result: pa.Schema) -> pa.Table:
+        rows = part.table
+        if self.id_columns is not None:
+            rows = with_match_ids(rows, part.events, part.matches, plan, self.id_columns)
+        if self.carried is not None:
+            assert part.matches is not None
+            order = match_order_column(part.events, part.matches, self.carried)
+            rows = rows.append_column(result.field(result.names[-1]), order.cast(result.types[-1]))
+        return rows
+
+
+NO_EXTRA_COLUMNS = ExtraColumns()
 MATCH_ORDER = "__kleene_match_order"
 """The column's name while it travels from one query of a program to the next."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,41 @@ from pyspark import TaskContext
 from kleene.engine.events import check_order_key, null_order_key
 from kleene.spark.gathering import GROUP
 
+Array = np.ndarray[Any, Any]
 BUCKET, PLACE, PAYLOAD = "bucket", "place", "payload"
 PACKED = f"{BUCKET} INT, {PLACE} LONG, {PAYLOAD} BINARY"
 PACKED_AT_ONCE = 1 << 17
 """Events that are packed together; more of them make fewer and larger rows."""
+
+
+def bucket_names(buckets: int) -> Array:
+    """What the buckets are called: numbers that Spark spreads evenly over its partitions.
+
+    Spark puts a group where a hash of its key says. Few numbers in a row would fall together by chance; of these, each
+    leaves another remainder, so that partitions get equally many buckets wherever their number divides that of buckets.
+
+    >>> sorted((_spark_hash(bucket_names(8)) % 8).tolist())
+    [0, 1, 2, 3, 4, 5, 6, 7]
+    """
+    most = 32 * buckets
+    while True:
+        remainders, first = np.unique(_spark_hash(np.arange(most)) % buckets, return_index=True)
+        if len(remainders) == buckets:
+            return first
+        most *= 2
+
+
+def _spark_hash(numbers: Array) -> Array:
+    """Spark's hash of an INT: Murmur3, 32 bits, with the seed 42."""
+    mixed = _turned(numbers.astype(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    found = _turned(mixed ^ np.uint32(42), 13) * np.uint32(5) + np.uint32(0xE6546B64) ^ np.uint32(4)
+    found = (found ^ found >> np.uint32(16)) * np.uint32(0x85EBCA6B)
+    found = (found ^ found >> np.uint32(13)) * np.uint32(0xC2B2AE35)
+    return (found ^ found >> np.uint32(16)).view(np.int32)
+
+
+def _turned(bits: Array, places: int) -> Array:
+    return bits << np.uint32(places) | bits >> np.uint32(32 - places)
 
 
 def packed_table(table: pa.Table) -> bytes:
@@ -46,8 +78,9 @@ class Packer:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         place = (0 if context is None else context.partitionId()) << 32
+        names = bucket_names(self.buckets)
         for table in self._large(batches):
-            buckets = table.column(GROUP).to_numpy() % self.buckets
+            buckets = names[table.column(GROUP).to_numpy() % self.buckets]
             order = np.argsort(buckets, kind="stable")
             events = table.drop_columns([GROUP]).take(pa.array(order))
             present, begins = np.unique(buckets[order], return_index=True)

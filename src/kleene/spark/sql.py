@@ -19,7 +19,7 @@ from kleene.errors import QuerySyntaxError
 from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
-from kleene.spark import batch
+from kleene.spark.jobs import SparkOptions, StreamOptions, make_job
 
 _TOKENS = re.compile(
     r"""(?P<comment>/\*)
@@ -141,7 +141,8 @@ def _replaced(
         query = f"{definitions} SELECT * FROM ({query})"
     name = f"kleene_matches_{len(frames)}"
     frame = _spark_sql(spark, query, frames, args if ":" in query else None)
-    frames[name] = batch.job_of(definition, frame, OrderKey(()), None, {}).matches()
+    job = make_job(definition, frame, OrderKey(()), None, {}, SparkOptions(), StreamOptions())
+    frames[name] = job.matches()
     stand_in = _stand_in(name)
     # Blanks keep what follows where the user wrote it, and line breaks keep its line.
     gone = re.sub(r"[^\n]", " ", text[factor_start:closing])

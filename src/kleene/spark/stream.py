@@ -9,26 +9,31 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from kleene.analysis.row_pattern import warn
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.row_pattern import AnalyzedRowPattern, warn
 from kleene.api import BUCKETS
+from kleene.engine.events import window_time
 from kleene.engine.progress import ProgressQuery
 from kleene.engine.streaming import unbounded_state
+from kleene.engine.timeouts import TIMED_OUT
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
+from kleene.ir.options import WindowUnit
 from kleene.ir.text import expression_text
 from kleene.plan.plan import Plan
 from kleene.schema import TimestampType
 from kleene.spark.batch import SparkJob
 from kleene.spark.bucket import Bucket, BucketState, StreamMatcher
 from kleene.spark.gathering import GROUP, TaskOrder, has_order_numbers
-from kleene.spark.handover import Sorting, chosen_events
+from kleene.spark.handover import chosen_events
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.packing import BUCKET, PACKED, PAYLOAD, PLACE, Packer, Unpacker, packed_table, unpacked_table
 from kleene.spark.schema import spark_schema
@@ -43,8 +48,9 @@ STANDS = ("waiting", "runs", "kept", "bytes")
 """What a bucket tells of a micro-batch, and of how it stands after it."""
 TURN = "turn"
 """Which call of its task a bucket speaks of: one that is called for events and then for a timer speaks twice."""
-TOLD = (*COUNTS, *STANDS, TURN)
-GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, " + ", ".join(f"{name} LONG" for name in TOLD)
+TOLD = "told"
+GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, {TOLD} ARRAY<LONG>"
+"""Few columns: to hand rows back to Spark takes time for each of them. The last row of a bucket tells its numbers."""
 OBSERVED = "kleene_"
 """How the names begin under which Spark's progress tells what buckets told."""
 
@@ -70,35 +76,40 @@ class MatchingProcessor(StatefulProcessor):
         self._state = BucketState(
             handle.getValueState("head", "bytes BINARY"),
             handle.getValueState("engine", "bytes BINARY"),
+            handle.getMapState("since", "chunk LONG", "bytes BINARY"),
             handle.getMapState("waiting", "chunk LONG", "bytes BINARY"),
+            handle.getValueState("recent", "bytes BINARY"),
             handle if self._matcher.has_watermark else None,
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        given = pd.concat(list(rows)).sort_values(PLACE, kind="stable")
-        events = [unpacked_table(payload, self._matcher.columns) for payload in given[PAYLOAD]]
-        yield from self._advance(int(key[0]), pa.concat_tables(events), timerValues.getCurrentWatermarkInMs())
+        given = [row for part in rows for row in zip(part[PLACE].tolist(), part[PAYLOAD].tolist(), strict=True)]
+        given.sort(key=itemgetter(0))
+        events = pa.concat_tables(unpacked_table(payload, self._matcher.columns) for _, payload in given)
+        yield from self._advance(int(key[0]), events, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
         no_events = self._matcher.columns.empty_table()
-        yield from self._advance(int(key[0]), no_events, timerValues.getCurrentWatermarkInMs())
+        yield from self._advance(int(key[0]), no_events, timerValues.getCurrentWatermarkInMs(), is_woken=True)
 
     def close(self) -> None:
         pass
 
-    def _advance(self, number: int, events: pa.Table, watermark: int) -> Iterator[Any]:
+    def _advance(self, number: int, events: pa.Table, watermark: int, is_woken: bool = False) -> Iterator[Any]:
         bucket, matches = Bucket(self._matcher, self._state), 0
-        for table in bucket.advance(events, max(watermark, 0)):
+        payload = None
+        for table in bucket.advance(events, max(watermark, 0), is_woken):
+            if payload is not None:
+                yield _row(payload, number, None)
+            payload = packed_table(table)
             matches += table.num_rows
-            yield _row({PAYLOAD: packed_table(table), BUCKET: number})
-        told = {"events": events.num_rows, "late": bucket.late, "matches": matches}
-        told |= {name: getattr(bucket.head, name) for name in STANDS}
+        stands = [getattr(bucket.head, name) for name in STANDS]
         self._turn += 1
-        yield _row({BUCKET: number, **told, TURN: self._turn})
+        yield _row(payload, number, [events.num_rows, bucket.late, matches, *stands, self._turn])
 
 
-def _row(values: dict[str, Any]) -> Any:
-    return pd.DataFrame({name: pd.Series([values.get(name)], dtype=object) for name in (PAYLOAD, BUCKET, *TOLD)})
+def _row(payload: bytes | None, bucket: int, told: list[int] | None) -> Any:
+    return pd.DataFrame([[payload, bucket, told]], columns=[PAYLOAD, BUCKET, TOLD], dtype=object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +120,12 @@ class StreamJob:
     matcher: StreamMatcher
     buckets: int
 
+    @property
+    def plan(self) -> Plan:
+        return self.matcher.plan
+
     def explanation(self) -> str:
-        """How events come to the operator, for EXPLAIN."""
+        """How events come to the operator, for EXPLAIN, and what bounds its state."""
         handover, matcher = self.job.handover, self.matcher
         lines = [f"columns    {', '.join(matcher.columns.names)}"]
         if handover.useful is not None:
@@ -121,14 +136,36 @@ class StreamJob:
             lines.append("shuffle    to one bucket: there is no key")
         name = matcher.time_column
         order = f"by {name}, as they arrive" if matcher.in_arrival_order else f"by {name}, up to the watermark"
-        return "\n".join([*lines, f"order      {order}"])
+        unbounded = unbounded_state(self.plan)
+        state = "bounded for each key" if unbounded is None else f"not bounded: {unbounded.reason}"
+        return "\n".join([*lines, f"order      {order}", f"state      {state}"])
+
+    @property
+    def delay(self) -> int:
+        """How many milliseconds a match may come behind the watermark: those that wait for the end of their window."""
+        query = self.job.plan.query
+        assert isinstance(query, AnalyzedQuery)
+        if query.window is None or not any(negation.gap == len(query.components) for negation in query.negations):
+            return self.matcher.lag
+        return self.matcher.lag + self.matcher.milliseconds(window_time(query.window, query.time_type))
 
     def packed(self) -> DataFrame:
         """The events as the operator gets them, in the groups of its state."""
-        frame, group = chosen_events(self.job.frame, self.job.handover)
+        frame, group = chosen_events(self.job.frame, self.job.handover, self._before_all_times())
         names = self.matcher.columns.names
         frame = frame.select(*map(quoted_column, names), group).toDF(*plain_names(names), GROUP)
         return frame.mapInArrow(Packer(self.matcher.columns, self.job.handover.strict, self.buckets), PACKED)
+
+    def _before_all_times(self) -> Column | None:
+        """A condition on the event time that holds for no event; None without a watermark.
+
+        Spark moves a filter that does not read the event time in front of the watermark, which then would not move on
+        by the events that are left out.
+        """
+        if not self.matcher.has_watermark:
+            return None
+        name = self.matcher.time_column
+        return quoted_column(name) < F.lit("0001-01-01").cast(self.job.frame.schema[name].dataType)
 
     def matches(self) -> DataFrame:
         """The matches, as they complete."""
@@ -144,10 +181,13 @@ class StreamJob:
 
 def observed(found: DataFrame, name: str, buckets: int) -> DataFrame:
     """The rows of the operator, watched: what they tell of each micro-batch comes with Spark's own progress."""
-    stands = F.when(F.col(PAYLOAD).isNull(), F.struct(BUCKET, *STANDS, TURN))
-    counts = [F.sum(count).alias(count) for count in COUNTS]
+    told = {name: F.col(TOLD)[place] for place, name in enumerate((*COUNTS, *STANDS, TURN))}
+    stands = F.struct(BUCKET, *(told[name].alias(name) for name in (*STANDS, TURN)))
     return found.observe(
-        name, *counts, F.collect_list(stands).alias("buckets"), F.max(F.lit(buckets)).alias("of_buckets")
+        name,
+        *(F.sum(told[count]).alias(count) for count in COUNTS),
+        F.collect_list(F.when(F.col(TOLD).isNotNull(), stands)).alias("buckets"),
+        F.max(F.lit(buckets)).alias("of_buckets"),
     )
 
 
@@ -162,25 +202,35 @@ def is_stream(events: DataFrame | Mapping[str, DataFrame]) -> bool:
     return True in kinds
 
 
-def stream_job(events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given: StreamOptions) -> StreamJob:
-    """The job on a stream; an error where a stream could not be matched so, with what to do about it."""
+def stream_job(
+    events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given: StreamOptions, before: StreamJob | None = None
+) -> StreamJob:
+    """The job on a stream; an error where a stream could not be matched so, with what to do about it.
+
+    `before` is the job whose matches are the events, if they are not the input's.
+    """
     plan = job.plan
     _check_options(plan, given)
     _check_session(job.frame)
     columns, order = job.matcher.columns, job.handover.order
     first = columns.field(order[0].name)
     in_arrival_order = given.order == "arrival"
-    has_watermark = _has_watermark(events, first.name)
+    # Spark notes a watermark at columns of its own only, and yet it holds for all that comes after.
+    has_watermark = before.matcher.has_watermark if before else _has_watermark(events, first.name)
     if not in_arrival_order:
         _check_time(plan, first, has_watermark)
+    elif before is not None and before.delay:
+        raise UnsupportedError(
+            "with order='arrival' a query cannot read the matches of one that ends with a negation: they come when "
+            "their window has closed, out of order",
+            hint="Give the stream a watermark, and leave order out.",
+        )
     if not has_order_numbers(first.type) or order[0].descending:
         raise UnsupportedError(
             f"a stream is matched in ascending order of a time or a number, and '{printable(first.name)}' is "
             f"{'descending' if order[0].descending else first.type}",
             hint="Order by a timestamp.",
         )
-    if job.handover.sorting is not Sorting.TASK:
-        raise UnsupportedError(f"events of a stream are sorted in the tasks, and the sort would be {job.handover.why}")
     unbounded = unbounded_state(plan)
     if unbounded is not None and given.unbounded_state == "refuse":
         raise UnsupportedError(
@@ -189,16 +239,23 @@ def stream_job(events: DataFrame | Mapping[str, DataFrame], job: SparkJob, given
         )
     query = ProgressQuery(plan, columns)
     buckets = given.buckets if job.handover.key else 1
-    said = [query.fingerprint, given.order, buckets, job.matcher.id_columns, job.handover.useful]
+    lag = before.delay if before else 0
+    said = [query.fingerprint, given.order, buckets, job.matcher.extra, job.handover.useful, given.timeouts, lag]
+    result = job.matcher.result
+    if given.timeouts:
+        result = result.append(pa.field(TIMED_OUT, pa.bool_()))
     matcher = StreamMatcher(
         plan,
         columns,
         TaskOrder(order),
-        job.matcher.result,
+        result,
         in_arrival_order,
         has_watermark,
         hashlib.sha256(repr(said).encode()).hexdigest(),
-        job.matcher.id_columns,
+        job.matcher.extra,
+        job.matcher.with_times,
+        given.timeouts,
+        lag,
     )
     return StreamJob(job, matcher, buckets)
 
@@ -215,6 +272,18 @@ def _check_options(plan: Plan, given: StreamOptions) -> None:
             "mode='compressed' is for tables: on a stream it would hold all that completes an event until the end",
             hint="Leave mode out.",
         )
+    if given.timeouts:
+        _check_timeouts(plan)
+
+
+def _check_timeouts(plan: Plan) -> None:
+    query = plan.query
+    if isinstance(query, AnalyzedRowPattern):
+        raise UnsupportedError("timeouts are for SASE queries: a row pattern has no runs", hint="Leave timeouts out.")
+    if query.window is None or query.window.unit is WindowUnit.EVENTS:
+        raise UnsupportedError("a run times out when its time is over, and the query has no WITHIN in time")
+    if query.measures is not None and any(measure.name == TIMED_OUT for measure in query.measures):
+        raise UnsupportedError(f"'{TIMED_OUT}' is the column that tells timeouts", hint="Choose another name after AS.")
 
 
 def _check_session(frame: DataFrame) -> None:

@@ -15,14 +15,14 @@ from kleene.engine.events import check_order_key, decoded, null_order_key
 from kleene.engine.progress import Progress, ProgressQuery
 from kleene.engine.ranges import Candidates, Range, RangeMatcher, Reach, is_choosing
 from kleene.engine.rows import with_computed_keys
-from kleene.engine.run import ResultBatch, Runner, with_match_ids
+from kleene.engine.run import ResultBatch, Runner
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError, UnsupportedError, printable
 from kleene.plan.plan import Plan
 from kleene.spark.choosing import CHOICE, choice_columns
 from kleene.spark.gathering import GROUP, GroupPart, Groups, TaskOrder, groups_of, sorted_tables
 from kleene.spark.handover import Sorting
-from kleene.spark.match_order import match_order_column
+from kleene.spark.match_order import NO_EXTRA_COLUMNS, ExtraColumns
 from kleene.spark.names import plain_names
 from kleene.spark.ranges import FOREIGN, INFO, KEY_BITS, SIZE_BITS, SPARE_BITS
 
@@ -64,11 +64,10 @@ class Matcher:
     order: TaskOrder
     strict: tuple[str, ...]
     result: pa.Schema
-    carried: tuple[str, ...] | None = None  # the columns that a match's place in the output is told by
     with_times: bool = False
     mixed_by: tuple[str, ...] = ()  # the order to put the events of several keys in, if the query has no partitions
     reach: Reach | None = None  # of ranges, if the input is cut
-    id_columns: tuple[str, ...] | None = None  # what ids of matches are made of, if there are ids
+    extra: ExtraColumns = NO_EXTRA_COLUMNS
     has_key: bool = True
 
     @property
@@ -155,13 +154,7 @@ class Matcher:
     def _given_out(self, parts: Iterable[ResultBatch | Candidates]) -> Iterator[pa.RecordBatch]:
         output = self.output
         for part in parts:
-            rows = part.table
-            if self.id_columns is not None:
-                rows = with_match_ids(rows, part.events, part.matches, self.plan, self.id_columns)
-            if self.carried is not None:
-                assert part.matches is not None
-                order = match_order_column(part.events, part.matches, self.carried)
-                rows = rows.append_column(self.result.field(self.result.names[-1]), order.cast(self.result.types[-1]))
+            rows = self.extra.added(part, self.plan, self.result)
             if len(output) > len(self.result):
                 for name, values in zip(CHOICE, choice_columns(part), strict=True):
                     rows = rows.append_column(name, values)

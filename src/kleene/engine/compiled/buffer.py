@@ -10,10 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.batches import grown
-from kleene.engine.compiled.columns import Array
+from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.loading import SharedLoops
 from kleene.engine.events import window_size
 from kleene.ir.options import WindowUnit
@@ -69,6 +70,20 @@ def latest_of(times: Array, now: Time | None) -> Any:
         return times.dtype.type(0 if now is None else now)
     latest = times.max()
     return latest if now is None or not now > latest else times.dtype.type(now)
+
+
+def wakes_at(window: Window, query: AnalyzedQuery, kept: pa.Table | None, waiting_since: Array) -> Time | None:
+    """When time alone may complete a match that waits, or free the events that are kept; None if it never does.
+
+    `waiting_since`: where among the events kept those are whose windows matches wait for.
+    """
+    size = window.in_time
+    if size is None or kept is None or not kept.num_rows:
+        return None
+    times = times_array(kept, query.order_by[0], query.time_type)
+    if not len(waiting_since):
+        return wake_time(times.max(), 2 * size)
+    return wake_time(times[waiting_since].min(), size)
 
 
 def wake_time(time: Any, size: Time) -> Time | None:

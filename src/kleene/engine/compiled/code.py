@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout
@@ -524,6 +525,7 @@ def _shown(expression: ir.Expr) -> str:
     return printable(expression_text(expression), 60)
 
 
+@lru_cache(maxsize=128)  # the engine is chosen anew whenever the same query is run
 def check_source(source: str) -> None:
     """Code that Python itself refuses, or that would take minutes to compile, is not made."""
     if len(source) > MOST_CODE:

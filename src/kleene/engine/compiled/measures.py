@@ -26,7 +26,7 @@ from kleene.ir import expr as ir
 from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, NULL, STRING, TimestampType, Type
 
 FEW = 1_000
-"""So many matches the interpreter computes sooner than machine code is made."""
+"""So many matches the interpreter computes sooner than machine code is made; those of all pieces of a stream count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class MeasureProgram(Program[GeneratedMeasures]):
     def __init__(self, query: AnalyzedQuery, jit: bool) -> None:
         super().__init__(lambda nullable: generate_measures(query, nullable), jit)
         self.query = query
+        self.matches = 0  # so far
 
 
 def generate_measures(query: AnalyzedQuery, nullable: frozenset[str]) -> GeneratedMeasures:
@@ -96,7 +97,8 @@ def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMat
     """The columns that machine code computes, by the number of their measure; positions are those in the table."""
     query = program.query
     assert query.schema is not None
-    if not query.measures or not len(matches) or (program.jit and len(matches) <= FEW):
+    program.matches += len(matches)
+    if not query.measures or not len(matches) or (program.jit and program.matches <= FEW):
         return {}
     generated = program.generated(nullable_names(table))
     if not generated.computed:

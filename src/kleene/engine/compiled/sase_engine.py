@@ -31,7 +31,7 @@ from kleene.engine.compiled.batches import (
     permuted_arguments,
     types_of,
 )
-from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Time, Window, latest_of, wake_time
+from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Time, Window, latest_of, wakes_at
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
@@ -300,16 +300,12 @@ class SaseProgress:
         return not self.open_runs and not self.kept_events
 
     def wakes_at(self) -> Time | None:
-        """When time alone, without an event, may complete a match, or free what is kept; None if it never does."""
-        size = self.window.in_time
-        if size is None or self.kept_table is None or not self.kept_table.num_rows:
-            return None
-        times = times_array(self.kept_table, self.program.query.order_by[0], self.program.query.time_type)
-        if self.pending is None:
-            return wake_time(times.max(), 2 * size)
-        waiting = self.pending.matches
-        since = waiting.last if self.format is Format.NON_OVERLAPPING else waiting.first
-        return wake_time(times[since].min(), size)
+        """When time alone, without an event, may have an effect; None if it never does."""
+        since = EMPTY
+        if self.pending is not None:
+            waiting = self.pending.matches
+            since = waiting.last if self.format is Format.NON_OVERLAPPING else waiting.first
+        return wakes_at(self.window, self.program.query, self.kept_table, since)
 
     # --- saving ---------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from kleene.engine.compiled.batches import (
     partition_codes,
     types_of,
 )
-from kleene.engine.compiled.buffer import Time, Window, latest_of, wake_time
+from kleene.engine.compiled.buffer import Time, Window, latest_of, wakes_at
 from kleene.engine.compiled.columns import Array, Dictionary, check_readable, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
@@ -454,15 +454,9 @@ class SequenceProgress:
         return not self.open_runs and not self.kept_events
 
     def wakes_at(self) -> Time | None:
-        """When time alone, without an event, may complete a match, or free what is kept; None if it never does."""
-        size = self.window.in_time
-        if size is None or self.kept_table is None or not self.kept_table.num_rows:
-            return None
-        times = times_array(self.kept_table, self.program.query.order_by[0], self.program.query.time_type)
-        if not len(self.pending):
-            return wake_time(times.max(), 2 * size)
+        """When time alone, without an event, may have an effect; None if it never does."""
         since = self.pending[:, -1 if self.format is Format.NON_OVERLAPPING else 0]
-        return wake_time(times[since].min(), size)
+        return wakes_at(self.window, self.program.query, self.kept_table, since)
 
     # --- saving --------------------------------------------------------------------------------------------------
 
