@@ -184,6 +184,10 @@ class TestRefused:
         words = ("the stream has no watermark on 'ts'", 'Add .withWatermark("ts", "10 minutes")', "order='arrival'")
         self.refused(SEQUENCE, unmarked, *words, order_by="ts")
 
+    def test_a_time_without_a_zone(self, unmarked: DataFrame) -> None:
+        stream = unmarked.selectExpr("type", "id", "CAST(ts AS TIMESTAMP_NTZ) AS ts")
+        self.refused(SEQUENCE, stream, "a timestamp without a time zone", '.cast("timestamp")', order_by="ts")
+
     def test_no_rocksdb(self, streaming: SparkSession, stream: DataFrame) -> None:
         streaming.conf.unset(PROVIDER)
         try:

@@ -308,6 +308,12 @@ def _check_time(plan: Plan, first: pa.Field, has_watermark: bool) -> None:
             hint=f"Order by a timestamp with a watermark; or trust that events arrive in order of '{name}': "
             "order='arrival'.",
         )
+    if not has_watermark and first.type.tz is None:
+        raise UnsupportedError(
+            f"the stream has no watermark on '{name}', a timestamp without a time zone, on which Spark allows none",
+            hint=f'Make it a point in time first: .withColumn("{name}", col("{name}").cast("timestamp"))'
+            f'.withWatermark("{name}", "10 minutes").',
+        )
     if not has_watermark:
         raise UnsupportedError(
             f"the stream has no watermark on '{name}': nobody knows how long to wait for events that are late",
