@@ -10,7 +10,7 @@ WITHOUT_SPARK = (
     "tests/spark/test_spark_cluster.py",
     "tests/spark/test_stream_soak.py",
     "tests/spark/test_gathering.py",
-    "tests/spark/test_stream_bucket",
+    "tests/spark/test_stream_bucket.py",
     "tests/spark/test_stream_cases.py",
     "tests/spark/test_stream_generated.py",
 )
