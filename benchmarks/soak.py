@@ -195,7 +195,7 @@ class Soak:
                 if time.monotonic() >= next_file and self.files < AHEAD + max(s.begun for s in self._stands().values()):
                     self._send(self._store.next_file())
                     next_file = time.monotonic() + pause
-                time.sleep(0.002)
+                time.sleep(0.005)
             seconds = time.monotonic() - began
             kill_session(driver.pid)
         after = self._stands()
