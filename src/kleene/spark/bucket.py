@@ -8,6 +8,7 @@ Nothing here knows Spark but for the shape of its state variables.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -32,6 +33,24 @@ END_OF_TIME = 253_370_764_800_000
 """A watermark, in milliseconds, at which a stream is over: the year 9999 has begun."""
 MATCHED_AT_ONCE = 1 << 18
 MOST_READY = 8
+
+
+_CODEC = pa.Codec("zstd", compression_level=1)
+_LENGTH = struct.Struct("<Q")
+
+
+def compressed(data: bytes) -> bytes:
+    """The bytes as they are stored. What goes to Spark's state store and back costs far more there than to compress it.
+
+    >>> bytes(decompressed(compressed(b"event")))
+    b'event'
+    """
+    return _LENGTH.pack(len(data)) + bytes(_CODEC.compress(data, asbytes=True))
+
+
+def decompressed(stored: bytes) -> pa.Buffer:
+    (length,) = _LENGTH.unpack_from(stored)
+    return _CODEC.decompress(memoryview(stored)[_LENGTH.size :], decompressed_size=length)
 
 
 class Value(Protocol):
@@ -220,7 +239,7 @@ class Bucket:
         free: list[int] = []
         for chunk in [chunk for chunk in head.chunks if chunk[1] <= until]:
             stored = self._state.waiting.getValue((chunk[0],))
-            parts.append(unpacked_table(bytes(stored[0]), matcher.columns))
+            parts.append(unpacked_table(decompressed(stored[0]), matcher.columns))
             free.append(chunk[0])
             head.chunks.remove(chunk)
         if not parts:
@@ -237,7 +256,7 @@ class Bucket:
         head = self.head
         if not events.num_rows:
             return
-        payload = packed_table(events)
+        payload = compressed(packed_table(events))
         if free:
             number = free.pop()
         else:
@@ -281,7 +300,7 @@ class Bucket:
         query = ready_query(self._matcher)
         if not self.head.engine_bytes:
             return Progress(query)
-        return Progress.restore(query, bytes(self._state.engine.get()[0]))
+        return Progress.restore(query, bytes(decompressed(self._state.engine.get()[0])))
 
     def _store(self, progress: Progress | None) -> None:
         head = self.head
@@ -291,7 +310,7 @@ class Bucket:
                 self._state.engine.clear()
             head.engine_bytes = 0
             return
-        snapshot = progress.snapshot()
+        snapshot = compressed(progress.snapshot())
         self._state.engine.update((snapshot,))
         head.engine_bytes, head.runs, head.kept = len(snapshot), progress.open_runs, progress.kept_events
         wakes = progress.wakes_at()
