@@ -9,6 +9,7 @@ Nothing here knows Spark but for the shape of its state variables.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -39,6 +40,24 @@ MATCHED_AT_ONCE = 1 << 18
 MOST_READY = 8
 MOST_SINCE, TIMES_SMALLER = 8, 8
 """Chunks of events that are kept beside a snapshot, and how many times smaller than it they must be."""
+
+
+_CODEC = pa.Codec("zstd", compression_level=1)
+_LENGTH = struct.Struct("<Q")
+
+
+def compressed(data: bytes) -> bytes:
+    """The bytes as they are stored. What goes to Spark's state store and back costs far more there than to compress it.
+
+    >>> bytes(decompressed(compressed(b"event")))
+    b'event'
+    """
+    return _LENGTH.pack(len(data)) + bytes(_CODEC.compress(data, asbytes=True))
+
+
+def decompressed(stored: bytes) -> pa.Buffer:
+    (length,) = _LENGTH.unpack_from(stored)
+    return _CODEC.decompress(memoryview(stored)[_LENGTH.size :], decompressed_size=length)
 
 
 class Value(Protocol):
@@ -243,7 +262,7 @@ class Bucket:
         free: list[int] = []
         for chunk in [chunk for chunk in head.chunks if chunk[1] <= until]:
             stored = self._state.waiting.getValue((chunk[0],))
-            parts.append(unpacked_table(bytes(stored[0]), matcher.columns))
+            parts.append(unpacked_table(decompressed(stored[0]), matcher.columns))
             free.append(chunk[0])
             head.chunks.remove(chunk)
         if not parts:
@@ -260,7 +279,7 @@ class Bucket:
         head = self.head
         if not events.num_rows:
             return
-        payload = packed_table(events)
+        payload = compressed(packed_table(events))
         if free:
             number = free.pop()
         else:
@@ -308,7 +327,7 @@ class Bucket:
         assert query.window is not None
         now = self._now()
         if head.recent:
-            kept = unpacked_table(bytes(self._state.recent.get()[0]), matcher.columns)
+            kept = unpacked_table(decompressed(self._state.recent.get()[0]), matcher.columns)
             events = pa.concat_tables([kept, events])
         if now is None or not events.num_rows:
             return
@@ -324,7 +343,7 @@ class Bucket:
             head.recent = 0
             self._state.recent.clear()
             return
-        payload = packed_table(events)
+        payload = compressed(packed_table(events))
         self._state.recent.update((payload,))
         head.recent = len(payload)
         first = matcher.milliseconds(matcher.times(events).min().item() + size)
@@ -334,10 +353,10 @@ class Bucket:
         query, head, columns = ready_query(self._matcher), self.head, self._matcher.columns
         if not head.engine_bytes:
             return Progress(query)
-        progress = Progress.restore(query, bytes(self._state.engine.get()[0]))
+        progress = Progress.restore(query, bytes(decompressed(self._state.engine.get()[0])))
         if head.since_until is not None:
             stored = [self._state.since.getValue((number,)) for number, _ in head.since]
-            events = [columns.empty_table(), *(unpacked_table(bytes(part[0]), columns) for part in stored)]
+            events = [columns.empty_table(), *(unpacked_table(decompressed(part[0]), columns) for part in stored)]
             # What they complete was given out when they came.
             for _ in progress.batches(pa.concat_tables(events), False, now=head.since_until):
                 pass
@@ -357,7 +376,7 @@ class Bucket:
         if wakes is not None and self._matcher.milliseconds(wakes) > head.watermark:
             head.wakes = self._matcher.milliseconds(wakes)  # else it waits for more than time, for NEXT
         if not self._added_since(events, now):
-            snapshot = progress.snapshot()
+            snapshot = compressed(progress.snapshot())
             self._state.engine.update((snapshot,))
             head.engine_bytes = len(snapshot)
             self._forget_since()
@@ -367,7 +386,7 @@ class Bucket:
         head = self.head
         if not head.engine_bytes or now is None or len(head.since) >= MOST_SINCE:
             return False
-        payload = packed_table(events)
+        payload = compressed(packed_table(events))
         if TIMES_SMALLER * (head.since_bytes + len(payload)) > head.engine_bytes:
             return False
         if events.num_rows:

@@ -61,7 +61,7 @@ def packed_table(table: pa.Table) -> bytes:
     return b"" if not batches else bytes(batches[0].serialize())
 
 
-def unpacked_table(payload: bytes, schema: pa.Schema) -> pa.Table:
+def unpacked_table(payload: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
     if not len(payload):
         return schema.empty_table()
     return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(payload), schema)])
