@@ -35,7 +35,7 @@ demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated sto
 PROCESSES ?= 2
 
 test: check-java lint types ## Lint, types, and all tests
-	$(BIN)/python -m pytest --numprocesses $(PROCESSES)
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --max-worker-restart 0
 
 # The oldest and the newest PySpark that pyproject.toml allows.
 SPARK_VERSIONS ?= 4.0.0 4.3.0
