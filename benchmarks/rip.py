@@ -33,7 +33,7 @@ import pyarrow as pa
 import kleene
 from kernels import Note, Report, attempted
 from kleene.api import prepare_rows
-from kleene.engine.ranges import Range, RangeMatcher, Reach, cut_rows, reach_of
+from kleene.engine.ranges import RangeMatcher, Ranges, Reach, cut_rows, reach_of
 from rip_query import RipQuery, checksum_of, rip_query
 from rip_units import BATCH, Numbers, Outcome, by_state, in_batches, round_robin, sequential
 from streams import uniform_prices
@@ -502,7 +502,7 @@ def kleene_rows_in_ranges(query: kleene.Query, table: pa.Table, ranges: int) -> 
     assert isinstance(reach, Reach), reach
     begins = [rows.num_rows * number // ranges for number in range(ranges)]
 
-    def matched(part: Range) -> int:
+    def matched(part: Ranges) -> int:
         return sum(found.table.num_rows for found in RangeMatcher(plan, reach).batches(part))
 
     with ThreadPoolExecutor(ranges) as threads:

@@ -53,7 +53,7 @@ SAMPLE = 20
 """The fraction on which that is judged."""
 LONGEST_HAND_SECONDS = 90.0
 GROWING = ("finance1", "sase_q2")
-CUT, UNCUT = {"range_size": 1 << 18}, {"ranges": "off"}
+CUT, UNCUT = {"ranges": "in place"}, {"ranges": "off"}
 
 
 @dataclass(frozen=True, slots=True)

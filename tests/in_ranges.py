@@ -39,9 +39,13 @@ def partitions(plan: Plan, table: pa.Table) -> list[pa.Table]:
 
 def chosen(plan: Plan, found: list) -> list[pa.Table]:
     of_rows = isinstance(plan.query, AnalyzedRowPattern)
-    rows = [(part, n, int(part.first[n]), int(part.then[n])) for part in found for n in range(len(part.first))]
+    rows = [
+        (part, n, tuple(part.first[n].tolist()), tuple(part.then[n].tolist()))
+        for part in found
+        for n in range(len(part.first))
+    ]
     # Rows of one match keep their order.
-    rows.sort(key=(lambda row: row[2]) if of_rows else (lambda row: (row[3], -row[2])))
+    rows.sort(key=(lambda row: row[2]) if of_rows else (lambda row: (row[3], [-number for number in row[2]])))
     chooser = RowChooser(plan.query) if of_rows else MatchChooser()
     tables = []
     for part, n, first, then in rows:

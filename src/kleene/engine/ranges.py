@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, chosen_matches, order_of
+from kleene.engine.compiled.batches import Grouped, one_group
 from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
@@ -148,32 +150,45 @@ def _has_numbers(query: AnalyzedRowPattern) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """Events of one partition of which `own` start matches; `base` is how many of the partition come before those."""
+class Ranges:
+    """Events of ranges in one table, those of each range in order.
+
+    Of each event: whether it starts matches (those of a range that do stand together), and its place, two numbers that
+    grow along its partition. `grouped` puts the events of each range together.
+    """
 
     table: pa.Table
-    own: range
-    base: int
-    key: int = 0  # a number for the partition
+    own: Array
+    places: Array
+    grouped: Grouped
 
-    @property
-    def is_first(self) -> bool:
-        return self.base == 0
+
+def one_range(table: pa.Table, own: range, base: int) -> Ranges:
+    """A range of a partition of which `base` events come before the range's own."""
+    rows = np.arange(table.num_rows)
+    places = np.stack([np.zeros_like(rows), rows + (base - own.start)], axis=1)
+    return Ranges(table, (rows >= own.start) & (rows < own.stop), places, one_group(len(rows)))
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Rows of output, each with where its match begins, and where matching goes on or, for SASE, where it ends.
 
-    Places are counted in the partition. One below 0 says why one cannot go on (see `find_row_candidates`).
+    Both are places; where the second number is below 0, it says why one cannot go on (see `find_row_candidates`).
+    `starts` are the rows in the table of the ranges where the matches begin.
     """
 
     table: pa.Table
     first: Array
     then: Array
-    key: int
+    starts: Array
     matches: FlatMatches | None = None
     events: pa.Table | None = None
+
+
+NEXT = np.array([0, 1])
+"""From a place to the first that can follow it."""
+Place = tuple[int, int]
 
 
 class RangeMatcher:
@@ -188,7 +203,7 @@ class RangeMatcher:
         else:
             self._runner = Runner(replace(plan, format=Format.ALL))
 
-    def batches(self, part: Range, with_times: bool = False) -> Iterator[Candidates]:
+    def batches(self, part: Ranges, with_times: bool = False) -> Iterator[Candidates]:
         try:
             yield from self._found(part, with_times)
         except ExecutionError as error:
@@ -200,23 +215,24 @@ class RangeMatcher:
                 "ranges='off' looks at matches only.".strip(),
             ) from None
 
-    def _found(self, part: Range, with_times: bool) -> Iterator[Candidates]:
+    def _found(self, part: Ranges, with_times: bool) -> Iterator[Candidates]:
         query = self._plan.query
         if isinstance(query, AnalyzedQuery):
             return self._events(query, part, with_times)
-        is_all = query.definition.selection is Selection.ALL_MATCHES
-        entries = 1 if is_all or part.is_first else self._entries(query, part)
+        own = own_rows(part.grouped, part.grouped.permuted(part.own))
         try:
-            found = find_row_candidates(self._rows, part.table, part.own, part.is_first, entries, self._plan.run_limit)
+            entries = self._entries(query, part, own)
+            found = find_row_candidates(self._rows, part.table, part.grouped, own, entries, self._plan.run_limit)
         except GaveUpError:
             if (query.definition.after_match or AfterMatch()).skip in (Skip.TO_FIRST, Skip.TO_LAST):
                 raise
             return self._interpreted(query, part)
         return self._row_batches(query, part, found)
 
-    def _events(self, query: AnalyzedQuery, part: Range, with_times: bool) -> Iterator[Candidates]:
+    def _events(self, query: AnalyzedQuery, part: Ranges, with_times: bool) -> Iterator[Candidates]:
+        """Ranges of one partition are matched as one: they are farther from each other than a match reaches."""
         found = self._runner.find(part.table)
-        is_own = (found.first >= part.own.start) & (found.first < part.own.stop)
+        is_own = part.own[found.first]
         if not is_own.all():
             found = chosen_matches(found, np.flatnonzero(is_own))
         if self._plan.format is Format.NON_OVERLAPPING:
@@ -226,58 +242,67 @@ class RangeMatcher:
         measures = self._runner.measures
         for batch in match_batches(query, part.table, found, measures, with_times, self._runner.meter):
             assert batch.matches is not None
-            first, last = (part.base - part.own.start + rows for rows in (batch.matches.first, batch.matches.last))
-            yield Candidates(
-                batch.table,
-                first.astype(np.int64),
-                last.astype(np.int64),
-                part.key,
-                batch.matches,
-                batch.events,
-            )
+            first, last = (rows.astype(np.int64) for rows in (batch.matches.first, batch.matches.last))
+            yield Candidates(batch.table, part.places[first], part.places[last], first, batch.matches, batch.events)
 
-    def _interpreted(self, query: AnalyzedRowPattern, part: Range) -> Iterator[Candidates]:
+    def _interpreted(self, query: AnalyzedRowPattern, part: Ranges) -> Iterator[Candidates]:
         """The candidates of every start, found by the interpreter, which knows what is an error."""
         after = query.definition.after_match or AfterMatch()
         every = replace(query, definition=replace(query.definition, after_match=AfterMatch(Skip.TO_NEXT_ROW)))
-        found = [row for row in find_rows(every, part.table, self._plan.run_limit) if _place(row, 1) in part.own]
-        shift = part.base - part.own.start
-        for at in range(0, len(found), ROWS_PER_BATCH):
-            some = found[at : at + ROWS_PER_BATCH]
-            first = np.array([_place(row, 1) for row in some], np.int64)
-            then = first if after.skip is Skip.TO_NEXT_ROW else np.array([_place(row, 0) for row in some], np.int64)
-            yield Candidates(row_output_table(query, part.table, some), first + shift, then + shift + 1, part.key)
+        for begin, end in pairwise(part.grouped.begins.tolist()):
+            rows = part.grouped.order[begin:end]
+            table, own = part.table.take(pa.array(rows)), part.own[rows]
+            found = [row for row in find_rows(every, table, self._plan.run_limit) if own[_place(row, 1)]]
+            for at in range(0, len(found), ROWS_PER_BATCH):
+                some = found[at : at + ROWS_PER_BATCH]
+                starts, ends = (rows[[_place(row, number) for row in some]] for number in (1, 0))
+                then = starts if after.skip is Skip.TO_NEXT_ROW else ends
+                made = row_output_table(query, table, some)
+                yield Candidates(made, part.places[starts], part.places[then] + NEXT, starts)
 
-    def _entries(self, query: AnalyzedRowPattern, part: Range) -> int:
+    def _entries(self, query: AnalyzedRowPattern, part: Ranges, own: Array) -> Array:
         """How many of the first own rows a match of an earlier range may reach: there matching may go on."""
-        ahead = self._reach.ahead
-        if ahead.time is None:
-            return ahead.rows + 1
-        name = query.order_by[0].name
-        own = part.table.column(name).slice(part.own.start, len(part.own))
-        times = times_array(pa.table({name: own}), name, query.time_type)
-        reached = int(np.searchsorted(times - times[0], ahead.time)) if len(times) else 0
-        return reached + ahead.rows + 1
+        is_first = own[:, 0] == part.grouped.begins[:-1]
+        if query.definition.selection is Selection.ALL_MATCHES or is_first.all():
+            return np.ones(len(own), np.int64)
+        reached, ahead = np.full(len(own), self._reach.ahead.rows + 1), self._reach.ahead.time
+        if ahead is not None:
+            times = part.grouped.permuted(times_array(part.table, query.order_by[0].name, query.time_type))
+            for number, (begin, end) in enumerate(own.tolist()):
+                if begin < end:
+                    reached[number] += np.searchsorted(times[begin:end] - times[begin], ahead)
+        return np.where(is_first, 1, reached)
 
-    def _row_batches(self, query: AnalyzedRowPattern, part: Range, found: FoundRows) -> Iterator[Candidates]:
-        shift = part.base - part.own.start
+    def _row_batches(self, query: AnalyzedRowPattern, part: Ranges, found: FoundRows) -> Iterator[Candidates]:
+        places = found.grouped.permuted(part.places)
         then = resume_rows(query, found, self._jit)
-        then = np.where(then < 0, then, then + shift)
-        starts = found.matches.starts
+        # Behind the row before: the row where matching goes on may be beyond those that the range reads.
+        goes_on = places[np.maximum(then, 1) - 1] + NEXT
+        goes_on[then < 0, 1] = then[then < 0]
+        starts = found.grouped.order[found.matches.starts]
         if query.rows_per_match is RowsPerMatch.ONE:
             table, order = one_row_table_and_order(query, found, self._jit)
             for at in range(0, len(order), ROWS_PER_BATCH):
                 numbers = order[at : at + ROWS_PER_BATCH]
-                yield Candidates(table.take(pa.array(numbers)), starts[numbers] + shift, then[numbers], part.key)
+                own = starts[numbers]
+                yield Candidates(table.take(pa.array(numbers)), part.places[own], goes_on[numbers], own)
             return
         rows = rows_of_matches(query, part.table, found)
-        by_start = dict(zip(starts.tolist(), then.tolist(), strict=True))
+        by_start = dict(zip(starts.tolist(), range(len(starts)), strict=True))
         for at in range(0, len(rows), ROWS_PER_BATCH):
             some = rows[at : at + ROWS_PER_BATCH]
-            first = [_place(row, 1) for row in some]
-            goes_on = np.array([by_start[start] for start in first], np.int64)
-            made = row_output_table(query, part.table, some)
-            yield Candidates(made, np.array(first, np.int64) + shift, goes_on, part.key)
+            first = np.array([_place(row, 1) for row in some], np.int64)
+            numbers = np.array([by_start[start] for start in first.tolist()], np.int64)
+            yield Candidates(row_output_table(query, part.table, some), part.places[first], goes_on[numbers], first)
+
+
+def own_rows(grouped: Grouped, own: Array) -> Array:
+    """Of each group the first of its own rows and the row behind the last; an empty stretch where it has none."""
+    begins = grouped.begins[:-1]
+    counts = np.concatenate([[0], np.cumsum(own)])
+    before = counts[begins]
+    first = np.minimum(np.searchsorted(counts, before, "right") - 1, grouped.begins[1:])
+    return np.stack([first, first + counts[grouped.begins[1:]] - before], axis=1)
 
 
 def _place(row: OutputRow, number: int) -> int:
@@ -312,20 +337,22 @@ class RowChooser:
 
     def __init__(self, query: AnalyzedRowPattern) -> None:
         self._after = query.definition.after_match or AfterMatch()
-        self._goes_on, self._chosen, self._number = 0, -1, 0
+        self._goes_on: Place | None = None
+        self._chosen: Place | None = None
+        self._number = 0
 
-    def choose(self, first: int, then: int) -> int:
+    def choose(self, first: Place, then: Place) -> int:
         """The number of the match, or 0 where the candidate is none; rows of one match come one after the other."""
         if first == self._chosen:
             return self._number
-        if first < self._goes_on:
+        if self._goes_on is not None and first < self._goes_on:
             return 0
-        if then < 0:
+        if then[1] < 0:
             reasons = {
                 -4: "the match has no such row",
                 -5: "it is the row where the match began, which would be found forever",
             }
-            raise cannot_skip(self._after, reasons[then])
+            raise cannot_skip(self._after, reasons[then[1]])
         self._chosen, self._goes_on = first, then
         self._number += 1
         return self._number
@@ -335,20 +362,22 @@ class MatchChooser:
     """Chooses, of the candidates of a partition by their ends, late beginnings first, those without overlap."""
 
     def __init__(self) -> None:
-        self._ended, self._last, self._number = -1, -1, 0
+        self._ended: Place | None = None
+        self._last: Place | None = None
+        self._number = 0
 
-    def choose(self, first: int, last: int) -> int:
+    def choose(self, first: Place, last: Place) -> int:
         if last == self._last:
             return 0  # another that ends here was better
         self._last = last
-        if first <= self._ended:
+        if self._ended is not None and first <= self._ended:
             return 0
         self._ended = last
         self._number += 1
         return self._number
 
 
-def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> Iterator[Range]:
+def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> Iterator[Ranges]:
     """One partition's events, in order, as ranges that begin at these rows, the first of which is 0."""
     query = plan.query
     name = query.order_by[0] if isinstance(query, AnalyzedQuery) else query.order_by[0].name
@@ -362,4 +391,4 @@ def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> It
         if reach.ahead.time is not None:
             high = end - 1 + int(np.searchsorted(times[end - 1 :] - times[end - 1], reach.ahead.time))
         low, high = max(low - reach.back.rows, 0), min(high + reach.ahead.rows, table.num_rows)
-        yield Range(table.slice(low, high - low), range(begin - low, end - low), begin)
+        yield one_range(table.slice(low, high - low), range(begin - low, end - low), begin)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.analyze import analyze
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import (
     AnalyzedRowPattern,
     SortColumn,
@@ -29,7 +30,7 @@ from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import OrderKey, attributes_of
 from kleene.engine.match_ids import MATCH_ID
 from kleene.engine.output import arrow_type
-from kleene.engine.ranges import Uncut, reach_of
+from kleene.engine.ranges import Reach, Uncut, reach_of
 from kleene.engine.run import result_schema
 from kleene.engine.useful_events import useful_event
 from kleene.errors import SchemaError, UnsupportedError
@@ -39,9 +40,19 @@ from kleene.schema import Schema
 from kleene.spark.choosing import CHOICE, Chooser
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.gathering import GROUP, TaskOrder
-from kleene.spark.handover import Handover, Sorting, choose_sorting, handed_over, settings_text
+from kleene.spark.handover import (
+    Handover,
+    Sorting,
+    as_it_lies,
+    brought_together,
+    choose_sorting,
+    handed_over,
+    settings_text,
+)
 from kleene.spark.match_order import MATCH_ORDER, NO_EXTRA_COLUMNS, ExtraColumns, match_order_type
 from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.pieces import IN_PLACE, InPlace
+from kleene.spark.pieces_worker import EdgeMatcher, InPlaceMatcher, PieceMatcher, positional
 from kleene.spark.ranges import Cutting, choose_cutting
 from kleene.spark.schema import arrow_schema, has_map, spark_schema
 from kleene.spark.source import check_frame_names, read_frames, session_zone
@@ -87,19 +98,33 @@ class SparkJob:
         """The matches, lazily."""
         if self.plan.pipeline is not None:
             warn(self.plan.pipeline.warnings)
-        found = self.handed_over().mapInArrow(self.matcher, spark_schema(self.matcher.output))
+        if isinstance(self.handover.cutting, InPlace):
+            found = self._found_in_place(self.handover.cutting)
+        else:
+            found = self.handed_over().mapInArrow(self.matcher, spark_schema(self.matcher.output))
         if self.matcher.output != self.matcher.result:
             found = self._chosen(found)
         if self.handover.sorting is Sorting.PRESORTED and self.handover.key:
             found = found.union(self._keys_in_two_places(found))
         return found if self.prepared is None else self.prepared.finished(found)
 
+    def _found_in_place(self, cutting: InPlace) -> DataFrame:
+        """What is found in the pieces of the input where they lie, and where their edges meet."""
+        handover, output = self.handover, self.matcher.output
+        common = InPlaceMatcher(self.matcher, cutting.reach, handover.key)
+        lying = as_it_lies(self.frame, handover)
+        travelled = lying.mapInArrow(PieceMatcher(common), spark_schema(positional(common.travelling)))
+        together = brought_together(travelled, handover, len(output))
+        return together.mapInArrow(EdgeMatcher(common), spark_schema(output))
+
     def _chosen(self, candidates: DataFrame) -> DataFrame:
         """Of the candidates of ranges those that are matches: one pass in the order of each key."""
-        key, first, then = map(quoted_column, CHOICE)
+        key, *places = map(quoted_column, CHOICE)
+        first, then = places[:2], places[2:]
         is_sase = not isinstance(self.plan.query, AnalyzedRowPattern)
-        order = (then.asc(), first.desc()) if is_sase else (first.asc(),)
-        together = candidates.repartition(F.when(key.isNull(), F.spark_partition_id().cast("long")).otherwise(key))
+        order = (*then, *(column.desc() for column in first)) if is_sase else first
+        place = F.when(key.isNull(), F.spark_partition_id().cast("long")).otherwise(F.xxhash64(key))
+        together = candidates.repartition(place)
         in_order = together.sortWithinPartitions(key.asc(), *order)
         in_order = in_order.toDF(*plain_names(self.matcher.result.names), *CHOICE)
         chooser = Chooser(self.plan.query, self.matcher.result)
@@ -226,7 +251,10 @@ def _handover(handover: Handover, given: SparkOptions, key_columns: int, frame: 
     sorting, why = choose_sorting(handover.columns, handover.order, handover.strict)
     if not given.presorted:
         first = handover.columns.field(handover.order[0].name).type
-        cutting = choose_cutting(frame, reach_of(plan), first, given.ranges, given.range_size, bool(handover.key))
+        if given.ranges == IN_PLACE:
+            cutting: Cutting | InPlace | Uncut = in_place(plan, sorting, why)
+        else:
+            cutting = choose_cutting(frame, reach_of(plan), first, given.ranges, given.range_size, bool(handover.key))
         return replace(handover, sorting=sorting, why=why, cutting=cutting)
     if sorting is not Sorting.TASK:
         raise UnsupportedError(
@@ -239,6 +267,18 @@ def _handover(handover: Handover, given: SparkOptions, key_columns: int, frame: 
         why="none: presorted, and checked",
         cutting=Uncut("presorted input stays where it is"),
     )
+
+
+def in_place(plan: Plan, sorting: Sorting, why: str) -> InPlace:
+    """How an input is matched where it lies; or an error that says why it cannot be."""
+    reach = reach_of(plan)
+    if sorting is not Sorting.TASK:
+        reach = Uncut(f"pieces are sorted by numbers or times, and the sort would be {why}")
+    elif isinstance(plan.query, AnalyzedQuery) and isinstance(reach, Reach) and reach.ahead.time is None:
+        reach = Uncut("a SASE query needs a window in time for that")
+    if isinstance(reach, Uncut):
+        raise UnsupportedError(f"the query cannot be matched in place: {reach.reason}", hint="Leave ranges out.")
+    return InPlace(reach)
 
 
 def _matcher(
@@ -258,9 +298,10 @@ def _matcher(
         result,
         with_times,
         mixed_by,
-        handover.cutting.reach if isinstance(handover.cutting, Cutting) else None,
+        handover.cutting.reach if isinstance(handover.cutting, (Cutting, InPlace)) else None,
         extra,
         bool(handover.key),
+        isinstance(handover.cutting, InPlace),
     )
 
 

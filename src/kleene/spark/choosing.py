@@ -15,14 +15,20 @@ from kleene.engine.ranges import Candidates, MatchChooser, RowChooser
 from kleene.engine.run import ResultBatch
 from kleene.ir import expr as ir
 
-CHOICE = ("__kleene_chosen_key", "__kleene_chosen_first", "__kleene_chosen_then")
-"""Of a candidate: the number of its key, where it begins, and where matching goes on, or for SASE where it ends."""
+CHOICE = tuple(f"__kleene_chosen_{name}" for name in ("key", "first", "first_row", "then", "then_row"))
+"""Of a candidate: its key, as a number or a digest, the place where it begins, and the one where matching goes on or,
+for SASE, where it ends."""
 
 
-def choice_columns(part: ResultBatch | Candidates) -> list[pa.Array]:
+def choice_fields(by_digest: bool) -> list[pa.Field]:
+    key = pa.field(CHOICE[0], pa.binary() if by_digest else pa.int64())
+    return [key, *(pa.field(name, pa.int64()) for name in CHOICE[1:])]
+
+
+def choice_columns(part: ResultBatch | Candidates, keys: pa.Array | None) -> list[pa.Array]:
     if isinstance(part, ResultBatch):  # of a key that was not cut: these are matches
         return [pa.nulls(part.table.num_rows, pa.int64()) for _ in CHOICE]
-    return [pa.array(np.full(len(part.first), part.key)), pa.array(part.first), pa.array(part.then)]
+    return [keys, *(pa.array(column) for place in (part.first, part.then) for column in place.T)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +39,19 @@ class Chooser:
     result: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        key: int | None = None
+        key: int | bytes | None = None
         chooser: RowChooser | MatchChooser | None = None
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns([*self.result.names, *CHOICE])
             numbers = np.zeros(table.num_rows, np.int64)
             places = zip(*(table.column(name).to_pylist() for name in CHOICE), strict=True)
-            for row, (own, first, then) in enumerate(places):
+            for row, (own, first, first_row, then, then_row) in enumerate(places):
                 if own is None:
                     numbers[row] = -1
                     continue
                 if chooser is None or own != key:
                     key, chooser = own, self._chooser()
-                numbers[row] = chooser.choose(first, then)
+                numbers[row] = chooser.choose((first, first_row), (then, then_row))
             chosen = table.select(self.result.names).filter(pa.array(numbers != 0))
             yield from self._numbered(chosen, numbers[numbers != 0]).cast(self.result).to_batches()
 

@@ -36,8 +36,7 @@ class TaskOrder:
 
     def sorted(self, table: pa.Table) -> pa.Table:
         """The events by group and order; strings come out as codes in a dictionary, which are cheaper to move."""
-        columns = [_compact(column) for column in table.columns]
-        table = pa.table(columns, names=table.column_names)
+        table = compacted(table)
         groups, times = self.keys(table)
         order = np.arange(len(times)) if _ascends(times) else np.argsort(times, kind="stable")
         codes, count = _ranks(table.column(GROUP))
@@ -121,6 +120,11 @@ def has_order_numbers(type_: pa.DataType) -> bool:
     return any(is_kind(type_) for is_kind in kinds)
 
 
+def compacted(table: pa.Table) -> pa.Table:
+    """The table in one piece, its strings as codes in a dictionary."""
+    return pa.table([_compact(column) for column in table.columns], names=table.column_names)
+
+
 def _compact(column: pa.ChunkedArray) -> pa.Array:
     whole = column.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
@@ -149,31 +153,45 @@ def sorted_tables(
     batches: Iterable[pa.Table], order: TaskOrder, most_bytes: int = SORTED_AT_ONCE
 ) -> Iterator[pa.Table]:
     """All events in order, in tables of any size."""
-    held: list[pa.Table] = []
-    held_bytes = 0
-    runs: list[_Run] = []
+    sorter = Sorter(order, most_bytes)
     for batch in batches:
+        sorter.add(batch)
+    yield from sorter.tables()
+
+
+class Sorter:
+    """Takes events as they come, and gives them all back in order."""
+
+    def __init__(self, order: TaskOrder, most_bytes: int = SORTED_AT_ONCE) -> None:
+        self._order, self._most_bytes = order, most_bytes
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._runs: list[_Run] = []
+
+    def add(self, batch: pa.Table) -> None:
         if not batch.num_rows:
-            continue
-        held.append(batch)
-        held_bytes += batch.nbytes
-        if held_bytes > most_bytes:
-            runs.append(_Run(order, _taken(held, order)))
-            held_bytes = 0
-    if not runs:
-        if held:
-            yield _taken(held, order)
-        return
-    if held:
-        runs.append(_Run(order, _taken(held, order)))
-    yield from _merged(runs, order)
+            return
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+        if self._held_bytes > self._most_bytes:
+            self._runs.append(_Run(self._order, self._taken()))
+            self._held_bytes = 0
 
+    def tables(self) -> Iterator[pa.Table]:
+        """In tables of any size."""
+        if not self._runs:
+            if self._held:
+                yield self._taken()
+            return
+        if self._held:
+            self._runs.append(_Run(self._order, self._taken()))
+        yield from _merged(self._runs, self._order)
 
-def _taken(held: list[pa.Table], order: TaskOrder) -> pa.Table:
-    """The tables sorted, and the list emptied, so that they can go."""
-    table = pa.concat_tables(held)
-    held.clear()
-    return order.sorted(table)
+    def _taken(self) -> pa.Table:
+        """The tables held, sorted; the list is emptied, so that they can go."""
+        table = pa.concat_tables(self._held)
+        self._held.clear()
+        return self._order.sorted(table)
 
 
 class _Run:

@@ -21,6 +21,7 @@ from kleene.ir import expr as ir
 from kleene.ir.text import expression_text
 from kleene.spark.gathering import GROUP, has_order_numbers
 from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.pieces import InPlace
 from kleene.spark.pushdown import spark_condition
 from kleene.spark.ranges import FOREIGN, INFO, PLACE, Cutting, with_ranges
 from kleene.spark.schema import has_map, is_collated
@@ -48,7 +49,7 @@ class Handover:
     useful: ir.Expr | None  # what holds for all events that are of use
     sorting: Sorting
     why: str
-    cutting: Cutting | Uncut = UNDECIDED
+    cutting: Cutting | InPlace | Uncut = UNDECIDED
 
     @property
     def further_columns(self) -> tuple[str, ...]:
@@ -63,6 +64,8 @@ class Handover:
         where = f"by a hash of {', '.join(self.key)}" if self.key else "to one Spark partition"
         if not self.key and isinstance(self.cutting, Cutting):
             where = "by range"
+        elif isinstance(self.cutting, InPlace):
+            where = f"of what lies at the edges of pieces, {where}"
         lines.append(f"shuffle    {'none: presorted' if self.sorting is Sorting.PRESORTED else where}")
         lines.append(f"sort       {self.why}")
         cut = self.cutting
@@ -71,6 +74,8 @@ class Handover:
 
 
 USUAL_BATCH = 10_000
+MOST_BYTES, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", 2**31 - 1
+"""As long as there is a limit, Spark measures the batch at every event, about half of the time of the hand-over."""
 
 
 def settings_text(frame: DataFrame, handover: Handover) -> str:
@@ -85,6 +90,10 @@ def settings_text(frame: DataFrame, handover: Handover) -> str:
         name = "spark.sql.execution.arrow.maxRecordsPerBatch"
         lines.append(
             f"{name} = {batch}: fewer events are handed over at a time than by Spark's default, {USUAL_BATCH:,}"
+        )
+    if conf.get(MOST_BYTES, str(NO_LIMIT)) != str(NO_LIMIT):
+        lines.append(
+            f"{MOST_BYTES} = {conf.get(MOST_BYTES)}: looked at with every event; {NO_LIMIT} is about twice as fast"
         )
     return "\n".join(f"{'settings' if not number else '':<10} {line}" for number, line in enumerate(lines))
 
@@ -123,6 +132,42 @@ def chosen_events(frame: DataFrame, handover: Handover, kept: Column | None = No
         frame = with_ranges(frame, handover.cutting, keys, _normal(first, types[first]))
         group = F.coalesce(quoted_column(PLACE), group)
     return frame, F.when(unordered, F.lit(None)).otherwise(group).alias(GROUP)
+
+
+def as_it_lies(frame: DataFrame, handover: Handover) -> DataFrame:
+    """The columns and events that the tasks read, where they are."""
+    frame, _ = chosen_events(frame, handover)
+    return frame.toDF(*plain_names(handover.columns.names))
+
+
+def brought_together(travelled: DataFrame, handover: Handover, output: int) -> DataFrame:
+    """What travelled: bounds to one place, rows of output, so many columns, to any, events by their group.
+
+    Expressions are texts: every function on columns would be several calls to Java.
+    """
+    at = {name: number for number, name in enumerate(handover.columns.names, output)}
+    sent, bounds = (f"column_{output + len(at) + number}" for number in (0, 2))
+    types = handover.columns
+
+    def value(name: str) -> str:
+        column, type_ = f"column_{at[name]}", types.field(name).type
+        if pa.types.is_floating(type_):
+            return f"({column} + 0D)"
+        return f"to_json({column})" if has_map(type_) else column
+
+    def missing(name: str) -> str:
+        return (
+            f"nanvl({value(name)}, NULL) IS NULL"
+            if pa.types.is_floating(types.field(name).type)
+            else f"{value(name)} IS NULL"
+        )
+
+    unordered = " OR ".join(map(missing, handover.strict))
+    key = f"xxhash64({', '.join(map(value, handover.key))})" if handover.key else "0L"
+    together = travelled.selectExpr("*", f"CASE WHEN NOT ({unordered}) THEN {key} END AS {GROUP}")
+    return together.repartition(
+        F.expr(f"CASE WHEN {bounds} IS NOT NULL THEN 0L WHEN {sent} IS NULL THEN spark_partition_id() ELSE {GROUP} END")
+    )
 
 
 def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:

@@ -100,7 +100,7 @@ def _check(ranges: object, range_size: object) -> None:
     is_count = isinstance(ranges, int) and not isinstance(ranges, bool) and 1 <= ranges <= SLOTS
     if not is_count and ranges not in ("auto", "off"):
         raise UnsupportedError(
-            f"ranges is 'auto', 'off' or a number from 1 to {SLOTS:,}, and {shown(ranges)} was given"
+            f"ranges is 'auto', 'off', 'in place' or a number from 1 to {SLOTS:,}, and {shown(ranges)} was given"
         )
     is_size = isinstance(range_size, int) and not isinstance(range_size, bool) and range_size >= 1
     if range_size is not None and not is_size:

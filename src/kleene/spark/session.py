@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from kleene import errors
 from kleene.errors import ExecutionError, KleeneError
+from kleene.spark.handover import MOST_BYTES, NO_LIMIT
 
 
 def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
@@ -30,6 +31,7 @@ def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(partitions))
+        .config(MOST_BYTES, str(NO_LIMIT))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
     )

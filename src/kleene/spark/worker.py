@@ -13,13 +13,13 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import check_order_key, decoded, null_order_key
 from kleene.engine.progress import Progress, ProgressQuery
-from kleene.engine.ranges import Candidates, Range, RangeMatcher, Reach, is_choosing
+from kleene.engine.ranges import Candidates, RangeMatcher, Ranges, Reach, is_choosing, one_range
 from kleene.engine.rows import with_computed_keys
 from kleene.engine.run import ResultBatch, Runner
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError, UnsupportedError, printable
 from kleene.plan.plan import Plan
-from kleene.spark.choosing import CHOICE, choice_columns
+from kleene.spark.choosing import CHOICE, choice_columns, choice_fields
 from kleene.spark.gathering import GROUP, GroupPart, Groups, TaskOrder, groups_of, sorted_tables
 from kleene.spark.handover import Sorting
 from kleene.spark.match_order import NO_EXTRA_COLUMNS, ExtraColumns
@@ -69,13 +69,14 @@ class Matcher:
     reach: Reach | None = None  # of ranges, if the input is cut
     extra: ExtraColumns = NO_EXTRA_COLUMNS
     has_key: bool = True
+    in_place: bool = False  # whether pieces of the input are matched where they lie
 
     @property
     def output(self) -> pa.Schema:
         """What is given out: the result, and, for the pass that chooses, what that needs to know."""
         if self.reach is None or not is_choosing(self.plan):
             return self.result
-        return pa.schema([*self.result, *(pa.field(name, pa.int64()) for name in CHOICE)])
+        return pa.schema([*self.result, *choice_fields(self.in_place)])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = self._checked(batches)
@@ -84,12 +85,13 @@ class Matcher:
         elif self.sorting is Sorting.PRESORTED:
             tables = checked_order(tables, self.order)
         try:
-            for found in self._found(tables):
-                yield from self._given_out(found)
+            for found, keys in self._found(tables):
+                yield from self.given_out(found, keys).to_batches()
         except GaveUpError as error:
             raise ExecutionError(error.message, hint=error.hint) from None
 
-    def _found(self, tables: Iterable[pa.Table]) -> Iterator[Iterable[ResultBatch | Candidates]]:
+    def _found(self, tables: Iterable[pa.Table]) -> Iterator[tuple[ResultBatch | Candidates, pa.Array | None]]:
+        """What is found, and where these are candidates, the key of each."""
         runner, large = Runner(self.plan), _LargeGroup(self.plan, self.columns, self.with_times)
         ranges = None if self.reach is None else RangeMatcher(self.plan, self.reach)
         for part in groups_of(tables):
@@ -97,15 +99,17 @@ class Matcher:
                 if isinstance(part, GroupPart) and self._is_cut(part.table):
                     part = Groups(large.hold(part.table, part.is_last))
                 uncut, cut = self._split(part.table)
-                for piece in cut:
-                    yield ranges.batches(piece, self.with_times)
+                for number, piece in cut:
+                    for found in ranges.batches(piece, self.with_times):
+                        yield found, pa.array(np.full(len(found.starts), number))
                 part = replace(part, table=uncut)
             events = part.table.drop_columns([GROUP])
             if isinstance(part, Groups):
-                yield self._matches(runner, events)
+                flowing: Iterable[ResultBatch] | None = self._matches(runner, events)
             else:
                 flowing = large.add(events, part.is_last)
-                yield flowing if flowing is not None else self._matches(runner, large.events())
+            for batch in self._matches(runner, large.events()) if flowing is None else flowing:
+                yield batch, None
 
     def _matches(self, runner: Runner, events: pa.Table) -> Iterator[ResultBatch]:
         if not events.num_rows:
@@ -120,8 +124,8 @@ class Matcher:
             return bool(events.num_rows and events.column(INFO)[0].is_valid)
         return bool(events.num_rows and events.column(GROUP)[0].as_py() != 0)
 
-    def _split(self, events: pa.Table) -> tuple[pa.Table, Iterator[Range]]:
-        """The events that are not cut, and the ranges of the others."""
+    def _split(self, events: pa.Table) -> tuple[pa.Table, Iterator[tuple[int, Ranges]]]:
+        """The events that are not cut, and the ranges of the others, each with the number of its key."""
         names = [*self.columns.names, GROUP]
         by = decoded(events.column(INFO)) if self.has_key else events.column(GROUP)
         is_cut = by.is_valid() if self.has_key else pc.not_equal(by, 0)
@@ -134,31 +138,35 @@ class Matcher:
         return events.filter(pc.invert(is_cut)).select(names), (range_of(part, own) for part in parts)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """The batches with the columns that the plan knows; an error if any event has no place in the order."""
+        """The batches with the columns that the plan knows."""
         schema = self.columns.append(pa.field(GROUP, pa.int64()))
         if self.reach is not None and self.has_key:
             schema = schema.append(pa.field(INFO, pa.string()))
+        tables = (pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema) for batch in batches)
+        for table in self.only_ordered(tables):
+            yield table if self.reach is None else _with_own(table)
+
+    def only_ordered(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The tables; in the end an error if any event has no place in the order."""
         unordered: list[pa.Table] = []
-        for batch in batches:
-            table = pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema)
+        for table in tables:
             missing = table.column(GROUP)
             if missing.null_count:
                 unordered.append(table.filter(missing.is_null()))
             elif not unordered:
-                yield table if self.reach is None else _with_own(table)
+                yield table
         if unordered:
             table = pa.concat_tables(unordered)
             check_order_key(table, self.strict)
             raise null_order_key(self.strict[0], table.num_rows)
 
-    def _given_out(self, parts: Iterable[ResultBatch | Candidates]) -> Iterator[pa.RecordBatch]:
-        output = self.output
-        for part in parts:
-            rows = self.extra.added(part, self.plan, self.result)
-            if len(output) > len(self.result):
-                for name, values in zip(CHOICE, choice_columns(part), strict=True):
-                    rows = rows.append_column(name, values)
-            yield from rows.cast(output).to_batches()
+    def given_out(self, part: ResultBatch | Candidates, keys: pa.Array | None) -> pa.Table:
+        """Rows of the output."""
+        rows = self.extra.added(part, self.plan, self.result)
+        if len(self.output) > len(self.result):
+            for name, values in zip(CHOICE, choice_columns(part, keys), strict=True):
+                rows = rows.append_column(name, values)
+        return rows.cast(self.output)
 
 
 OWN = "__kleene_own"
@@ -172,8 +180,8 @@ def _with_own(table: pa.Table) -> pa.Table:
     return table.append_column(OWN, pa.array(numbers & FOREIGN == 0))
 
 
-def range_of(events: pa.Table, names: list[str]) -> Range:
-    """The range of which these are all events."""
+def range_of(events: pa.Table, names: list[str]) -> tuple[int, Ranges]:
+    """The range of which these are all events, and the number of its key."""
     own = np.flatnonzero(events.column(OWN).to_numpy())
     if INFO in events.column_names:
         number, base, size = map(int, str(events.column(INFO)[0]).split(":"))
@@ -188,7 +196,7 @@ def range_of(events: pa.Table, names: list[str]) -> Range:
             hint="Write the input to files, or cache it; or match it in one piece: ranges='off'.",
         )
     begin = int(own[0])
-    return Range(events.select(names), range(begin, begin + len(own)), base, number >> KEY_BITS)
+    return number >> KEY_BITS, one_range(events.select(names), range(begin, begin + len(own)), base)
 
 
 class _LargeGroup:

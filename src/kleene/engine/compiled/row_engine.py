@@ -96,21 +96,26 @@ def find_row_matches(program: RowProgram, table: pa.Table, run_limit: int) -> Fo
 
 
 def find_row_candidates(
-    program: RowProgram, table: pa.Table, own: range, is_first: bool, entries: int, run_limit: int
+    program: RowProgram, table: pa.Table, grouped: Grouped, own: Array, entries: Array, run_limit: int
 ) -> FoundRows:
-    """Matches that begin in the own rows of one partition's table, in their order.
+    """Matches that begin in the own rows of ranges, each of which is a group, by their starts.
 
-    They are those that are found if the search is begun at any of the first rows, so many as `entries`; where a match
-    of an earlier range ends is not known here.
+    Group g's own rows are those from own[g, 0] to own[g, 1]; where they begin with its first row, that is the first of
+    the partition. Matches are those that are found if the search is begun at any of the first own rows, so many as
+    `entries`; where a match of an earlier range ends is not known here.
     """
-    group = np.array([[0, table.num_rows, own.start, 0, int(is_first), table.num_rows, own.stop]], np.int64)
-    starts = np.arange(own.start, min(own.start + max(entries, 1), own.stop))
-    searches = np.repeat(group, len(starts), axis=0)
-    searches[:, 2] = starts
-    seen = np.zeros(table.num_rows, np.int64)
-    grouped = one_group(table.num_rows)
+    groups = np.zeros((len(grouped.numbers), 7), np.int64)
+    groups[:, 0] = grouped.begins[:-1]
+    groups[:, 1] = groups[:, 5] = grouped.begins[1:]
+    groups[:, 2], groups[:, 6] = own[:, 0], own[:, 1]
+    groups[:, 4] = own[:, 0] == groups[:, 0]
+    tries = np.clip(entries, 1, np.maximum(own[:, 1] - own[:, 0], 0))
+    of_group = np.repeat(np.arange(len(groups)), tries)
+    searches = groups[of_group]
+    searches[:, 2] += np.arange(len(of_group)) - np.repeat(np.cumsum(tries) - tries, tries)
+    seen = np.zeros(len(grouped), np.int64)
     found = search_rows(
-        program, table, grouped, group, run_limit, Dictionary(), nullable_names(table), False, searches, seen
+        program, table, grouped, groups, run_limit, Dictionary(), nullable_names(table), False, searches, seen
     )
     matches = found.matches
     order = np.argsort(matches.starts, kind="stable")
@@ -119,7 +124,7 @@ def find_row_candidates(
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
     states = matches.states[np.repeat(matches.offsets[order], sizes) + within]
     numbers = matches.numbers[order] if len(matches.numbers) else matches.numbers
-    chosen = RowMatches(np.zeros_like(order), matches.starts[order], offsets, numbers, states)
+    chosen = RowMatches(of_group[matches.groups[order]], matches.starts[order], offsets, numbers, states)
     return replace(found, matches=chosen)
 
 

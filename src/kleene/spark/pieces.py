@@ -1,0 +1,123 @@
+"""An input matched where it lies: files of events that were written as time went by need not be shuffled.
+
+The events of a file, or of a part of it, are a piece. It takes the times between its first and its last event to be its
+own; if its events are a little out of order, less of them. What lies at its edges travels, and so do its bounds, by
+which a task sees whether pieces were right about their times.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kleene.engine.pieces import Stretch
+from kleene.engine.ranges import Reach
+from kleene.errors import ExecutionError
+
+Array = np.ndarray[Any, Any]
+IN_PLACE = "in place"
+SENT, RANK, BOUNDS = "__kleene_sent", "__kleene_rank", "__kleene_bounds"
+"""Of an event that travels: where it lay, and which it is among those of its key and time, NULL if that is not known.
+Of a piece: its bounds."""
+FOREIGN, BETWEEN = 1 << 62, 1 << 61
+"""Marks of events that travel: it does not start matches; others may lie next to it that are of another piece."""
+ROW_BITS = 21
+PIECE_ROWS = 1 << 20
+LARGE_PIECE = 1 << 18
+"""A piece of so many events that has no time to itself is an error: too much would have to be matched together."""
+JUMP, MOST_JUMPS = 100, 64
+"""Times that jump by so many times the usual are taken for another file's; but not more often than this in a piece."""
+MOST_TIME = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """The input is matched where it lies, as far as a piece has times to itself."""
+
+    reach: Reach
+
+    def __str__(self) -> str:
+        return f"the pieces of the input, where they lie; each reads on for {self.reach}"
+
+
+def parts_of(times: Array) -> Iterator[tuple[int, int]]:
+    """Rows as they lie, from one to another, that are likely to be of one file."""
+    steps = np.abs(np.diff(times).astype(np.float64))
+    jumps = np.flatnonzero(steps > JUMP * steps.mean()) if len(steps) else steps
+    if len(jumps) > MOST_JUMPS:
+        jumps = np.sort(jumps[np.argsort(steps[jumps])[-MOST_JUMPS:]])
+    return pairwise([0, *(int(row) + 1 for row in jumps), len(times)])
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """When a piece's events begin and end, and the times between that it takes for its own, if there are any."""
+
+    low: int
+    high: int
+    stretch: Stretch | None
+
+    @property
+    def text(self) -> str:
+        own = None if self.stretch is None else [self.stretch.after, self.stretch.before]
+        return json.dumps([self.low, self.high, own])
+
+    @classmethod
+    def read(cls, text: str) -> Bounds:
+        low, high, own = json.loads(text)
+        return cls(low, high, None if own is None else Stretch(*own))
+
+
+def bounds_of(times: Array) -> Bounds:
+    """Of events as they lie: where some are late, others of another piece may be, too, and twice as late."""
+    low, high = times.min().item(), times.max().item()
+    late = (np.maximum.accumulate(times) - times).max().item()
+    if max(abs(low), abs(high)) > MOST_TIME:
+        return Bounds(low, high, None)  # differences might not fit
+    after, before = low + 2 * late, high - 2 * late
+    return Bounds(low, high, Stretch(after, before) if after < before else None)
+
+
+def check_bounds(bounds: Iterable[Bounds]) -> None:
+    """An error if a piece has events at times that another took for its own."""
+    in_order = sorted(bounds, key=lambda piece: (piece.low, piece.high))
+    highest: int | None = None
+    for number, piece in enumerate(in_order):
+        own = piece.stretch
+        following = in_order[number + 1] if number + 1 < len(in_order) else None
+        is_late = own is not None and highest is not None and highest > own.after
+        is_early = own is not None and following is not None and following.low < own.before
+        if is_late or is_early:
+            raise not_in_place("several of them have events at the same times")
+        highest = piece.high if highest is None else max(highest, piece.high)
+
+
+def not_in_place(how: str) -> ExecutionError:
+    return ExecutionError(
+        f'ranges="{IN_PLACE}" was given, and the files of the input do not follow one another in time: {how}',
+        hint="Leave ranges out, or write the input in the order of time first: "
+        "df.repartitionByRange(n, order).sortWithinPartitions(order).",
+    )
+
+
+def is_contiguous(sent: Array) -> Array:
+    """Of each event that travelled but the first, whether nothing of its key was left behind just before it."""
+    pieces, rows = sent >> ROW_BITS, sent & ((1 << ROW_BITS) - 1)
+    same = (pieces[1:] == pieces[:-1]) & (sent[1:] & BETWEEN == 0)
+    found: Array = ~same | (rows[1:] == rows[:-1] + 1)
+    return found
+
+
+def ranks_of(times: Array, begins: Array) -> Array:
+    """Of each row, how many of equal time come before it in its group."""
+    is_new = np.ones(len(times), np.bool_)
+    is_new[1:] = times[1:] != times[:-1]
+    is_new[begins[begins < len(times)]] = True
+    rows = np.arange(len(times))
+    found: Array = rows - np.maximum.accumulate(np.where(is_new, rows, 0))
+    return found

@@ -1,0 +1,276 @@
+"""What runs inside Spark tasks for an input that is matched where it lies: pieces, then what lies at their edges."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.compiled.batches import Grouped, group, one_group, partition_codes
+from kleene.engine.compiled.columns import Array, times_array
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.events import decoded
+from kleene.engine.pieces import shares_of
+from kleene.engine.ranges import Candidates, RangeMatcher, Ranges, Reach
+from kleene.engine.sorting import sorted_table
+from kleene.errors import ExecutionError
+from kleene.spark.gathering import GROUP, GroupPart, Sorter, compacted, groups_of, order_numbers
+from kleene.spark.pieces import (
+    BETWEEN,
+    BOUNDS,
+    FOREIGN,
+    LARGE_PIECE,
+    PIECE_ROWS,
+    RANK,
+    ROW_BITS,
+    SENT,
+    Bounds,
+    bounds_of,
+    check_bounds,
+    is_contiguous,
+    not_in_place,
+    parts_of,
+    ranks_of,
+)
+from kleene.spark.worker import Matcher
+
+SENT_AT_ONCE = 1 << 16
+PIECE_BITS = 16
+"""A Spark partition has fewer pieces than these bits can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class InPlaceMatcher:
+    """What both passes know."""
+
+    matcher: Matcher
+    reach: Reach
+    key: tuple[str, ...]
+
+    @property
+    def travelling(self) -> pa.Schema:
+        """What goes from one pass to the other: rows of output, events, and bounds, the columns of the others NULL."""
+        further = [(SENT, pa.int64()), (RANK, pa.int64()), (BOUNDS, pa.string())]
+        return pa.schema([*self.matcher.output, *self.matcher.columns, *(pa.field(*field) for field in further)])
+
+    def ranges(self) -> RangeMatcher:
+        return RangeMatcher(self.matcher.plan, self.reach)
+
+    def times(self, events: pa.Table) -> Array:
+        """As the engine counts them."""
+        return times_array(events, self.matcher.order.columns[0].name, self.matcher.plan.query.time_type)
+
+    def grouped(self, events: pa.Table) -> Grouped:
+        """The events of each key together, where it matters how many of a key lie between two of them."""
+        query = self.matcher.plan.query
+        if not isinstance(query, AnalyzedRowPattern) or not self.key:
+            return one_group(events.num_rows)
+        return group(*partition_codes(events, self.key, null_is_a_key=True), jit=True)
+
+    def places(self, events: pa.Table, ranks: Array) -> Array:
+        """Where events stand, in the order of time: their times, and their ranks among those of equal time."""
+        numbers = order_numbers(events.column(self.matcher.order.columns[0].name))
+        return np.stack([numbers, ranks], axis=1)
+
+    def found(self, ranges: RangeMatcher, part: Ranges) -> Iterator[pa.Table]:
+        try:
+            for candidates in ranges.batches(part, self.matcher.with_times):
+                yield self.matcher.given_out(candidates, self._digests(part.table, candidates))
+        except GaveUpError as error:
+            raise ExecutionError(error.message, hint=error.hint) from None
+
+    def _digests(self, events: pa.Table, found: Candidates) -> pa.Array:
+        """Of each candidate its key, as bytes that are the same wherever it is found."""
+        if not self.key or len(self.matcher.output) == len(self.matcher.result):
+            return pa.array([b""] * len(found.starts), pa.binary())
+        keys = events.select(list(self.key)).take(pa.array(found.starts))
+        codes, count = partition_codes(keys, self.key, null_is_a_key=True)
+        different, firsts = np.unique(codes, return_index=True)
+        digests = np.empty(count, object)
+        columns = [decoded(column).to_pylist() for column in keys.take(pa.array(firsts)).columns]
+        for code, key in zip(different.tolist(), zip(*columns, strict=True), strict=True):
+            digests[code] = digest(key)
+        return pa.array(digests[codes], pa.binary())
+
+
+def digest(key: Iterable[object]) -> bytes:
+    plain = [value + 0.0 if isinstance(value, float) else value for value in key]  # -0.0 and 0.0 are one key
+    return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class PieceMatcher:
+    """The first pass, a function from batches to batches: what is found where it lies, and what must travel."""
+
+    common: InPlaceMatcher
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        return self.of_partition(batches, context.partitionId())
+
+    def of_partition(self, batches: Iterator[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
+        number = partition << PIECE_BITS
+        ranges = self.common.ranges()
+        for events in self._as_they_lie(batches):
+            unordered = _is_missing(events.select(list(self.common.matcher.strict)))
+            if pc.any(unordered).as_py():
+                missing = events.filter(unordered)
+                yield from self._sent(missing, np.full(missing.num_rows, BETWEEN), np.zeros(missing.num_rows, np.int64))
+                events = events.filter(pc.invert(unordered))
+            if events.num_rows:
+                for begin, end in parts_of(self.common.times(events)):
+                    yield from self._of_piece(ranges, number, events.slice(begin, end - begin))
+                    number += 1
+
+    def _as_they_lie(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        columns = self.common.matcher.columns
+        held: list[pa.Table] = []
+        rows = 0
+        for batch in batches:
+            held.append(pa.Table.from_batches([batch]).rename_columns(columns.names).cast(columns))
+            rows += batch.num_rows
+            if rows >= PIECE_ROWS:
+                whole = pa.concat_tables(held)
+                held, rows = [whole.slice(PIECE_ROWS)], rows - PIECE_ROWS
+                yield whole.slice(0, PIECE_ROWS)
+        if rows:
+            yield pa.concat_tables(held)
+
+    def _of_piece(self, ranges: RangeMatcher, number: int, events: pa.Table) -> Iterator[pa.RecordBatch]:
+        common = self.common
+        bounds = bounds_of(common.times(events))
+        if bounds.stretch is None and events.num_rows > LARGE_PIECE:
+            raise not_in_place("its events are too far out of order")
+        yield from self._given_out([], events.slice(0, 0), {BOUNDS: pa.array([bounds.text])})
+        events = common.matcher.order.sorted_by_time(compacted(events))
+        grouped = common.grouped(events)
+        times = grouped.permuted(common.times(events))
+        ranks = ranks_of(times, grouped.begins)
+        own, travels = np.zeros(len(times), np.bool_), np.ones(len(times), np.bool_)
+        rows = np.arange(len(times)) | (number << ROW_BITS)
+        sent = rows | BETWEEN
+        if bounds.stretch is not None:
+            shares = shares_of(times, grouped, bounds.stretch, common.reach)
+            own, travels = shares.own, shares.sent
+            sent = np.where(bounds.stretch.has(times), rows, sent)
+        own, travels, sent, ranks = (_unpermuted(grouped, values) for values in (own, travels, sent, ranks))
+        if own.any():
+            for found in common.found(ranges, Ranges(events, own, common.places(events, ranks), grouped)):
+                yield from self._given_out(found.columns, events.slice(0, 0), {})
+        at = np.flatnonzero(travels)
+        yield from self._sent(events.take(pa.array(at)), np.where(own, sent | FOREIGN, sent)[at], ranks[at])
+
+    def _sent(self, events: pa.Table, sent: Array, ranks: Array) -> Iterator[pa.RecordBatch]:
+        return self._given_out([], events, {SENT: pa.array(sent), RANK: pa.array(ranks)})
+
+    def _given_out(
+        self, output: list[pa.ChunkedArray], events: pa.Table, further: dict[str, pa.Array]
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows that have some of the columns; the others are NULL."""
+        schema = self.common.travelling
+        known = dict(enumerate(output))
+        if events.num_rows:
+            known.update(enumerate(map(decoded, events.columns), len(self.common.matcher.output)))
+        known.update({schema.names.index(name): column for name, column in further.items()})
+        rows = len(next(iter(known.values()))) if known else 0
+        columns = [known.get(number, pa.nulls(rows, type_)) for number, type_ in enumerate(schema.types)]
+        wanted = positional(schema)
+        return iter(pa.table(columns, names=wanted.names).cast(wanted).to_batches(max_chunksize=SENT_AT_ONCE))
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeMatcher:
+    """The second pass: rows of output as they are, and those that are found where the edges of pieces meet."""
+
+    common: InPlaceMatcher
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sorter = Sorter(self.common.matcher.order)
+        arrived = _Arrived(self.common)
+        for events in self.common.matcher.only_ordered(map(arrived.events, batches)):
+            for rows in arrived.taken_output():
+                yield from rows.to_batches()
+            sorter.add(events)
+        check_bounds(arrived.bounds)
+        for rows in arrived.taken_output():
+            yield from rows.to_batches()
+        ranges = self.common.ranges()
+        held: list[pa.Table] = []
+        for part in groups_of(sorter.tables()):
+            held.append(part.table)
+            if isinstance(part, GroupPart) and not part.is_last:
+                continue
+            together = pa.concat_tables(held)
+            held = []
+            for found in self.common.found(ranges, self._ranges(together)):
+                yield from found.to_batches()
+
+    def _ranges(self, events: pa.Table) -> Ranges:
+        """Events of keys as ranges: whatever was left behind in a piece parts what travelled from it."""
+        matcher = self.common.matcher
+        if matcher.mixed_by:
+            events = sorted_table(events, matcher.mixed_by)
+        sent, told = events.column(SENT).to_numpy(), events.column(RANK).to_numpy()
+        table = events.select(matcher.columns.names)
+        by_key = self.common.grouped(table)
+        in_order = by_key.permuted(sent & ~FOREIGN)
+        ranks = _unpermuted(by_key, ranks_of(by_key.permuted(self.common.times(table)), by_key.begins))
+        starts = np.append(True, ~is_contiguous(in_order))
+        starts[by_key.begins[:-1]] = True
+        begins = np.append(np.flatnonzero(starts), len(in_order))
+        parted = Grouped(by_key.given, begins, np.arange(len(begins) - 1))
+        places = self.common.places(table, np.where(sent & BETWEEN == 0, told, ranks))
+        return Ranges(table, sent & FOREIGN == 0, places, parted)
+
+
+class _Arrived:
+    """Takes what arrives apart: events, rows of output, and bounds."""
+
+    def __init__(self, common: InPlaceMatcher) -> None:
+        self._output, self._columns = common.matcher.output, common.matcher.columns
+        self._schema = positional(common.travelling.append(pa.field(GROUP, pa.int64())))
+        self._rows: list[pa.Table] = []
+        self.bounds: list[Bounds] = []
+
+    def events(self, batch: pa.RecordBatch) -> pa.Table:
+        table = pa.Table.from_batches([batch]).rename_columns(self._schema.names).cast(self._schema)
+        sent, rank, bounds, place = table.columns[-4:]
+        self.bounds += [Bounds.read(text) for text in bounds.drop_null().to_pylist()]
+        is_event = sent.is_valid()
+        rows = table.filter(pc.invert(pc.or_(is_event, bounds.is_valid())))
+        if rows.num_rows:
+            self._rows.append(pa.table(rows.columns[: len(self._output)], schema=self._output))
+        names = [*self._columns.names, GROUP, SENT, RANK]
+        return pa.table([*table.columns[len(self._output) : -4], place, sent, rank], names=names).filter(is_event)
+
+    def taken_output(self) -> list[pa.Table]:
+        rows, self._rows = self._rows, []
+        return rows
+
+
+def positional(schema: pa.Schema) -> pa.Schema:
+    """Columns by their places: names of results and of events may be the same."""
+    return pa.schema([field.with_name(f"column_{number}") for number, field in enumerate(schema)])
+
+
+def _is_missing(columns: pa.Table) -> pa.ChunkedArray:
+    """Of each row, whether any of the columns is NULL or NaN."""
+    missing = [pc.is_null(column, nan_is_null=pa.types.is_floating(column.type)) for column in columns.columns]
+    return reduce(pc.or_, missing)
+
+
+def _unpermuted(grouped: Grouped, values: Array) -> Array:
+    """Values of grouped rows as they stand in the table."""
+    if grouped.is_identity:
+        return values
+    found = np.empty_like(values)
+    found[grouped.order] = values
+    return found
