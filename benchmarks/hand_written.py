@@ -2,7 +2,8 @@
 
 Each takes the events of one key as a pandas DataFrame and gives a DataFrame of matches: functions for
 `groupBy(key).applyInPandas`. They are plain Python over lists, which is faster than over numpy's values; they exploit
-what is special about their query, as somebody would who knows it; and their answers are Kleene's, row for row.
+what is special about their query, as somebody would who knows it; and their answers are Kleene's, row for row. Of head
+and shoulders there is also a loop that exploits nothing: it tries what the query says.
 """
 
 from __future__ import annotations
@@ -248,6 +249,51 @@ def head_and_shoulders(events: pd.DataFrame) -> pd.DataFrame:
     return _matches(events, "symbol", found, dict.fromkeys(names, NUMBER))
 
 
+def head_and_shoulders_tried(events: pd.DataFrame) -> pd.DataFrame:
+    """The same as the query says it: variable after variable, and where a variable may repeat, as often as possible."""
+    events = events.sort_values("ts")
+    prices, numbers = events["price"].tolist(), events["seq"].tolist()
+    count = len(prices)
+
+    def tried(step: int, row: int, end: int, a: int, seen: dict[str, int]) -> int:
+        """The row behind the match that goes on with this variable in this row, or -1."""
+        if step == 12:
+            return row
+        if row >= end:
+            return -1
+        name, price, before = "BCDEFGHIJKLM"[step], prices[row], prices[row - 1]
+        rises = name in "BCFGJK"
+        fits = price > before if rises else price <= before
+        if name in "BDFHJL":
+            behind = tried(step, row + 1, end, a, seen) if fits else -1
+            return behind if behind >= 0 else tried(step + 1, row, end, a, seen)
+        if name in "EI":
+            fits = price < before and price > a
+        elif name == "G":
+            fits = fits and price > seen["C"]
+        elif name == "K":
+            fits = fits and price < seen["G"]
+        elif name == "M":
+            fits = fits and price < seen["E"] and price < seen["I"]
+        if not fits:
+            return -1
+        seen[name] = price
+        return tried(step + 1, row + 1, end, a, seen)
+
+    found: list[Row] = []
+    start = 0
+    while start < count - 6:
+        seen: dict[str, int] = {}
+        behind = tried(0, start + 1, min(count, start + 100), prices[start], seen)
+        if behind < 0:
+            start += 1
+        else:
+            found.append((numbers[start], seen["C"], seen["G"], seen["K"], seen["M"], numbers[behind - 1]))
+            start = behind
+    names = ("first", "left_shoulder", "head", "right_shoulder", "reversal", "last")
+    return _matches(events, "symbol", found, dict.fromkeys(names, NUMBER))
+
+
 def _matches(events: pd.DataFrame, key: str, found: list[Row], types: dict[str, str]) -> pd.DataFrame:
     matches = pd.DataFrame(found, columns=list(types)).astype("int64").astype(types)
     matches.insert(0, key, events[key].iloc[0])
@@ -263,6 +309,6 @@ HAND_WRITTEN: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     loop.__name__: loop
     for loop in (
         *(finance0, finance1, finance2, finance5),
-        *(sase_q2, sase_q3, sase_plus_query1, sase_plus_query3, head_and_shoulders),
+        *(sase_q2, sase_q3, sase_plus_query1, sase_plus_query3, head_and_shoulders, head_and_shoulders_tried),
     )
 }

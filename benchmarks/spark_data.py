@@ -95,14 +95,20 @@ def _typed(count: int, types: list[str], seed: int, keys: int) -> Iterator[pa.Ta
         )
 
 
-def one_symbol(count: int, seed: int = 7, keys: int = 1) -> Iterator[pa.Table]:
-    """Trades of a single symbol."""
-    return trades(count, seed, keys)
+def one_stream(count: int, seed: int = 7) -> Iterator[pa.Table]:
+    """Trades of a single symbol, in smaller files: ts, price, a random walk kept between two prices, and seq."""
+    chance, place = np.random.default_rng(seed), 0.5
+    for begin, size in _pieces(count, PIECE // 4):
+        walk = place + np.cumsum(chance.normal(0, STEP, size))
+        place = float(walk[-1])
+        kept = np.abs((walk + 1) % 2 - 1)  # turned round at 0 and at 1
+        price = np.exp(np.log(2_000) + kept * np.log(10)).astype(np.int64)
+        yield pa.table({"ts": _times(begin, size), "price": price, "seq": np.arange(begin, begin + size)})
 
 
 Generator = Callable[..., Iterator[pa.Table]]
 GENERATORS: dict[str, Generator] = {
-    make.__name__: make for make in (trades, readings, four_types, many_types, one_symbol)
+    make.__name__: make for make in (trades, readings, four_types, many_types, one_stream)
 }
 
 
@@ -123,9 +129,9 @@ def parquet_folder(name: str, count: int) -> Path:
     return folder
 
 
-def _pieces(count: int) -> Iterator[tuple[int, int]]:
-    for begin in range(0, count, PIECE):
-        yield begin, min(PIECE, count - begin)
+def _pieces(count: int, piece: int = PIECE) -> Iterator[tuple[int, int]]:
+    for begin in range(0, count, piece):
+        yield begin, min(piece, count - begin)
 
 
 def _times(begin: int, size: int, between: np.timedelta64 = BETWEEN_TRADES) -> pa.Array:

@@ -112,7 +112,7 @@ SELECTIVE = _sase(
 )
 """Uses a tenth of the events; a longer window makes up for the types that are rarer."""
 
-ONE_STREAM = Subject("head and shoulders", head_and_shoulders(), "one_symbol", (), ("ts", "price", "seq"), order="ts")
+ONE_STREAM = Subject("head and shoulders", head_and_shoulders(), "one_stream", (), ("ts", "price", "seq"), order="ts")
 ONE_STREAM_ALL = Subject(
-    "head and shoulders, all matches", head_and_shoulders("", "ALL MATCHES"), "one_symbol", (), ("ts", "price", "seq")
+    "head and shoulders, all matches", head_and_shoulders("", "ALL MATCHES"), "one_stream", (), ("ts", "price", "seq")
 )

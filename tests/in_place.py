@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.compiled.batches import partition_codes
-from kleene.engine.ranges import Reach, Uncut, is_choosing
+from kleene.engine.ranges import Reach, Uncut
 from kleene.engine.run import result_schema
 from kleene.plan.plan import ByKey, Plan
 from kleene.spark.batch import in_place
-from kleene.spark.choosing import CHOICE, Chooser
+from kleene.spark.choosing import CHOICE, Chooser, choice_order
 from kleene.spark.gathering import TaskOrder, has_order_numbers
 from kleene.spark.handover import Sorting
 from kleene.spark.pieces_worker import EdgeMatcher, InPlaceMatcher, PieceMatcher
@@ -65,10 +65,12 @@ def matched_in_place(common: InPlaceMatcher, pieces: list[pa.Table], random: Ran
     early = pc.sum(pc.and_(together.column(sent).is_null(), together.column(-2).is_null())).as_py() or 0
     random.shuffle(order := list(range(together.num_rows)))
     shuffled = together.take(pa.array(order, pa.int64()))
-    found = list(EdgeMatcher(common)(iter(shuffled.to_batches(max_chunksize=random.randrange(1, 50)))))
-    output = common.matcher.output
+    is_choosing = common.matcher.is_choosing
+    chooses = is_choosing and not common.key
+    found = list(EdgeMatcher(common, chooses)(iter(shuffled.to_batches(max_chunksize=random.randrange(1, 50)))))
+    output = common.matcher.result if chooses else common.matcher.output
     rows = pa.Table.from_batches(found, output) if found else output.empty_table()
-    return (chosen(common, rows) if is_choosing(common.matcher.plan) else rows), early
+    return (chosen(common, rows) if is_choosing and not chooses else rows), early
 
 
 def with_groups(common: InPlaceMatcher, travelled: pa.Table) -> pa.Table:
@@ -82,13 +84,9 @@ def with_groups(common: InPlaceMatcher, travelled: pa.Table) -> pa.Table:
 
 
 def chosen(common: InPlaceMatcher, rows: pa.Table) -> pa.Table:
-    key, *places = CHOICE
-    first, then = places[:2], places[2:]
     plan = common.matcher.plan
-    is_sase = not isinstance(plan.query, AnalyzedRowPattern)
-    by = [(name, "ascending") for name in (then if is_sase else first)]
-    by += [(name, "descending") for name in first] if is_sase else []
-    in_order = rows.take(pc.sort_indices(rows, [(key, "ascending"), *by]))  # stable, as Spark's sort need not be
+    by = [(column.name, "descending" if column.descending else "ascending") for column in choice_order(plan.query)]
+    in_order = rows.take(pc.sort_indices(rows, [(CHOICE[0], "ascending"), *by]))
     batches = list(Chooser(plan.query, common.matcher.result)(iter(in_order.to_batches())))
     return pa.Table.from_batches(batches, common.matcher.result) if batches else common.matcher.result.empty_table()
 

@@ -103,7 +103,8 @@ class Query:
         presorted: on Spark, says that the events of a key stand together in one Spark partition, in order, so that
             nothing is shuffled or sorted; it is checked, and an error if it is not so.
         ranges: on Spark, "auto" cuts the events of heavy keys, or all of them where there is no key, into ranges that
-            are matched apart (RIP 2013); "off" does not; a number cuts each key into so many.
+            are matched apart (RIP 2013); "off" does not; a number cuts each key into so many; "in place" says that the
+            files of the input follow one another in time, so that they are matched where they lie; it is checked.
         range_size: about how many events a range has.
         order: on a stream, "time" lets events wait until the watermark has passed them; "arrival" trusts the order in
             which they arrive, and matches them at once.

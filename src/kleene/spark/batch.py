@@ -37,7 +37,7 @@ from kleene.errors import SchemaError, UnsupportedError
 from kleene.ir.query import QueryDefinition
 from kleene.plan.plan import ByKey, Plan, make_plan
 from kleene.schema import Schema
-from kleene.spark.choosing import CHOICE, Chooser
+from kleene.spark.choosing import CHOICE, Chooser, choice_order
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.gathering import GROUP, TaskOrder
 from kleene.spark.handover import (
@@ -99,30 +99,40 @@ class SparkJob:
         if self.plan.pipeline is not None:
             warn(self.plan.pipeline.warnings)
         if isinstance(self.handover.cutting, InPlace):
-            found = self._found_in_place(self.handover.cutting)
+            found = self._found_in_place()
         else:
             found = self.handed_over().mapInArrow(self.matcher, spark_schema(self.matcher.output))
-        if self.matcher.output != self.matcher.result:
-            found = self._chosen(found)
+            if self.matcher.is_choosing:
+                found = self._chosen(found)
         if self.handover.sorting is Sorting.PRESORTED and self.handover.key:
             found = found.union(self._keys_in_two_places(found))
         return found if self.prepared is None else self.prepared.finished(found)
 
-    def _found_in_place(self, cutting: InPlace) -> DataFrame:
-        """What is found in the pieces of the input where they lie, and where their edges meet."""
-        handover, output = self.handover, self.matcher.output
-        common = InPlaceMatcher(self.matcher, cutting.reach, handover.key)
-        lying = as_it_lies(self.frame, handover)
-        travelled = lying.mapInArrow(PieceMatcher(common), spark_schema(positional(common.travelling)))
-        together = brought_together(travelled, handover, len(output))
-        return together.mapInArrow(EdgeMatcher(common), spark_schema(output))
+    def _found_in_place(self) -> DataFrame:
+        matcher = self.matcher
+        chooses_at_once = matcher.is_choosing and not self.handover.key
+        together = brought_together(self.travelled(), self.handover, len(matcher.output), chooses_at_once)
+        edges = EdgeMatcher(self._in_place(), chooses_at_once)
+        if chooses_at_once:  # all candidates meet in one task in any case: why not in this one
+            return together.mapInArrow(edges, spark_schema(matcher.result))
+        found = together.mapInArrow(edges, spark_schema(matcher.output))
+        return self._chosen(found) if matcher.is_choosing else found
+
+    def _in_place(self) -> InPlaceMatcher:
+        assert isinstance(self.handover.cutting, InPlace)
+        return InPlaceMatcher(self.matcher, self.handover.cutting.reach, self.handover.key)
+
+    def travelled(self) -> DataFrame:
+        """What is found in the pieces of the input where they lie, and what must travel from there."""
+        common = self._in_place()
+        lying = as_it_lies(self.frame, self.handover)
+        return lying.mapInArrow(PieceMatcher(common), spark_schema(positional(common.travelling)))
 
     def _chosen(self, candidates: DataFrame) -> DataFrame:
         """Of the candidates of ranges those that are matches: one pass in the order of each key."""
-        key, *places = map(quoted_column, CHOICE)
-        first, then = places[:2], places[2:]
-        is_sase = not isinstance(self.plan.query, AnalyzedRowPattern)
-        order = (*then, *(column.desc() for column in first)) if is_sase else first
+        key = quoted_column(CHOICE[0])
+        by = [(quoted_column(column.name), column.descending) for column in choice_order(self.plan.query)]
+        order = (column.desc() if is_descending else column.asc() for column, is_descending in by)
         place = F.when(key.isNull(), F.spark_partition_id().cast("long")).otherwise(F.xxhash64(key))
         together = candidates.repartition(place)
         in_order = together.sortWithinPartitions(key.asc(), *order)
@@ -252,6 +262,8 @@ def _handover(handover: Handover, given: SparkOptions, key_columns: int, frame: 
     if not given.presorted:
         first = handover.columns.field(handover.order[0].name).type
         if given.ranges == IN_PLACE:
+            if given.range_size is not None:
+                raise UnsupportedError(f'range_size is for ranges that are cut, and ranges="{IN_PLACE}" was given')
             cutting: Cutting | InPlace | Uncut = in_place(plan, sorting, why)
         else:
             cutting = choose_cutting(frame, reach_of(plan), first, given.ranges, given.range_size, bool(handover.key))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.ranges import Candidates, MatchChooser, RowChooser
 from kleene.engine.run import ResultBatch
 from kleene.ir import expr as ir
@@ -18,6 +18,15 @@ from kleene.ir import expr as ir
 CHOICE = tuple(f"__kleene_chosen_{name}" for name in ("key", "first", "first_row", "then", "then_row"))
 """Of a candidate: its key, as a number or a digest, the place where it begins, and the one where matching goes on or,
 for SASE, where it ends."""
+
+
+def choice_order(query: AnalyzedQuery | AnalyzedRowPattern) -> tuple[SortColumn, ...]:
+    """The order in which the candidates of a key are looked at."""
+    _, *places = CHOICE
+    first, then = places[:2], places[2:]
+    if isinstance(query, AnalyzedRowPattern):
+        return tuple(SortColumn(name, False, None) for name in first)
+    return tuple(SortColumn(name, name in first, None) for name in (*then, *first))
 
 
 def choice_fields(by_digest: bool) -> list[pa.Field]:

@@ -140,8 +140,8 @@ def as_it_lies(frame: DataFrame, handover: Handover) -> DataFrame:
     return frame.toDF(*plain_names(handover.columns.names))
 
 
-def brought_together(travelled: DataFrame, handover: Handover, output: int) -> DataFrame:
-    """What travelled: bounds to one place, rows of output, so many columns, to any, events by their group.
+def brought_together(travelled: DataFrame, handover: Handover, output: int, in_one_place: bool) -> DataFrame:
+    """What travelled: bounds to one place, rows of output, so many columns, to any, events by group; or all to one.
 
     Expressions are texts: every function on columns would be several calls to Java.
     """
@@ -165,6 +165,8 @@ def brought_together(travelled: DataFrame, handover: Handover, output: int) -> D
     unordered = " OR ".join(map(missing, handover.strict))
     key = f"xxhash64({', '.join(map(value, handover.key))})" if handover.key else "0L"
     together = travelled.selectExpr("*", f"CASE WHEN NOT ({unordered}) THEN {key} END AS {GROUP}")
+    if in_one_place:
+        return together.repartition(1)
     return together.repartition(
         F.expr(f"CASE WHEN {bounds} IS NOT NULL THEN 0L WHEN {sent} IS NULL THEN spark_partition_id() ELSE {GROUP} END")
     )

@@ -30,8 +30,9 @@ ROW_BITS = 21
 PIECE_ROWS = 1 << 20
 LARGE_PIECE = 1 << 18
 """A piece of so many events that has no time to itself is an error: too much would have to be matched together."""
-JUMP, MOST_JUMPS = 100, 64
-"""Times that jump by so many times the usual are taken for another file's; but not more often than this in a piece."""
+JUMP, MOST_JUMPS = 20, 16
+"""Times that jump by so many times the usual are taken for another file's; but not more often than this in a piece.
+Random arrivals are hardly ever that far apart. To part what belongs together costs edges, no more."""
 MOST_TIME = 2**61
 
 
@@ -48,7 +49,8 @@ class InPlace:
 def parts_of(times: Array) -> Iterator[tuple[int, int]]:
     """Rows as they lie, from one to another, that are likely to be of one file."""
     steps = np.abs(np.diff(times).astype(np.float64))
-    jumps = np.flatnonzero(steps > JUMP * steps.mean()) if len(steps) else steps
+    usual = steps[steps > 0].mean() if steps.any() else 0.0
+    jumps = np.flatnonzero(steps > JUMP * usual)
     if len(jumps) > MOST_JUMPS:
         jumps = np.sort(jumps[np.argsort(steps[jumps])[-MOST_JUMPS:]])
     return pairwise([0, *(int(row) + 1 for row in jumps), len(times)])

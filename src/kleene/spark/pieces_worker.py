@@ -21,7 +21,8 @@ from kleene.engine.pieces import shares_of
 from kleene.engine.ranges import Candidates, RangeMatcher, Ranges, Reach
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError
-from kleene.spark.gathering import GROUP, GroupPart, Sorter, compacted, groups_of, order_numbers
+from kleene.spark.choosing import Chooser, choice_order
+from kleene.spark.gathering import GROUP, GroupPart, Sorter, TaskOrder, compacted, groups_of, order_numbers
 from kleene.spark.pieces import (
     BETWEEN,
     BOUNDS,
@@ -88,7 +89,7 @@ class InPlaceMatcher:
 
     def _digests(self, events: pa.Table, found: Candidates) -> pa.Array:
         """Of each candidate its key, as bytes that are the same wherever it is found."""
-        if not self.key or len(self.matcher.output) == len(self.matcher.result):
+        if not self.key or not self.matcher.is_choosing:
             return pa.array([b""] * len(found.starts), pa.binary())
         keys = events.select(list(self.key)).take(pa.array(found.starts))
         codes, count = partition_codes(keys, self.key, null_is_a_key=True)
@@ -188,20 +189,39 @@ class PieceMatcher:
 
 @dataclass(frozen=True, slots=True)
 class EdgeMatcher:
-    """The second pass: rows of output as they are, and those that are found where the edges of pieces meet."""
+    """The second pass: rows of output as they are, and those that are found where the edges of pieces meet.
+
+    Where it chooses, these are candidates, all of them; matches are given out.
+    """
 
     common: InPlaceMatcher
+    chooses: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = self._found(batches)
+        for table in self._chosen(found) if self.chooses else found:
+            yield from table.to_batches()
+
+    def _chosen(self, candidates: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        matcher = self.common.matcher
+        sorter = Sorter(TaskOrder(choice_order(matcher.plan.query)))
+        for table in candidates:
+            sorter.add(table.append_column(GROUP, pa.array(np.zeros(table.num_rows, np.int64))))
+        names = matcher.output.names
+        batches = (
+            batch for table in sorter.tables() for batch in table.select(names).cast(matcher.output).to_batches()
+        )
+        for batch in Chooser(matcher.plan.query, matcher.result)(batches):
+            yield pa.Table.from_batches([batch])
+
+    def _found(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         sorter = Sorter(self.common.matcher.order)
         arrived = _Arrived(self.common)
         for events in self.common.matcher.only_ordered(map(arrived.events, batches)):
-            for rows in arrived.taken_output():
-                yield from rows.to_batches()
+            yield from arrived.taken_output()
             sorter.add(events)
         check_bounds(arrived.bounds)
-        for rows in arrived.taken_output():
-            yield from rows.to_batches()
+        yield from arrived.taken_output()
         ranges = self.common.ranges()
         held: list[pa.Table] = []
         for part in groups_of(sorter.tables()):
@@ -210,8 +230,7 @@ class EdgeMatcher:
                 continue
             together = pa.concat_tables(held)
             held = []
-            for found in self.common.found(ranges, self._ranges(together)):
-                yield from found.to_batches()
+            yield from self.common.found(ranges, self._ranges(together))
 
     def _ranges(self, events: pa.Table) -> Ranges:
         """Events of keys as ranges: whatever was left behind in a piece parts what travelled from it."""

@@ -72,23 +72,30 @@ class Matcher:
     in_place: bool = False  # whether pieces of the input are matched where they lie
 
     @property
+    def is_choosing(self) -> bool:
+        """Whether candidates are given out, among which matches are chosen."""
+        return self.reach is not None and is_choosing(self.plan)
+
+    @property
     def output(self) -> pa.Schema:
         """What is given out: the result, and, for the pass that chooses, what that needs to know."""
-        if self.reach is None or not is_choosing(self.plan):
+        if not self.is_choosing:
             return self.result
         return pa.schema([*self.result, *choice_fields(self.in_place)])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = self._checked(batches)
-        if self.sorting is Sorting.TASK:
-            tables = sorted_tables(tables, self.order)
-        elif self.sorting is Sorting.PRESORTED:
-            tables = checked_order(tables, self.order)
         try:
-            for found, keys in self._found(tables):
+            for found, keys in self._found(self.in_order(batches)):
                 yield from self.given_out(found, keys).to_batches()
         except GaveUpError as error:
             raise ExecutionError(error.message, hint=error.hint) from None
+
+    def in_order(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """The events as the engine needs them."""
+        tables = self._checked(batches)
+        if self.sorting is Sorting.TASK:
+            return sorted_tables(tables, self.order)
+        return checked_order(tables, self.order) if self.sorting is Sorting.PRESORTED else tables
 
     def _found(self, tables: Iterable[pa.Table]) -> Iterator[tuple[ResultBatch | Candidates, pa.Array | None]]:
         """What is found, and where these are candidates, the key of each."""
@@ -163,7 +170,7 @@ class Matcher:
     def given_out(self, part: ResultBatch | Candidates, keys: pa.Array | None) -> pa.Table:
         """Rows of the output."""
         rows = self.extra.added(part, self.plan, self.result)
-        if len(self.output) > len(self.result):
+        if self.is_choosing:
             for name, values in zip(CHOICE, choice_columns(part, keys), strict=True):
                 rows = rows.append_column(name, values)
         return rows.cast(self.output)
