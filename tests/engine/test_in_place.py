@@ -19,7 +19,9 @@ from kleene.engine.pieces import Stretch, shares_of
 from kleene.engine.ranges import Extent, Reach, Uncut
 from kleene.engine.run import run
 from kleene.ir.options import Window, WindowUnit
-from kleene.spark.pieces import Bounds, bounds_of, check_bounds, parts_of
+from kleene.spark import pieces_worker
+from kleene.spark.pieces import Bounds, bounds_of, check_bounds, clean_cut, parts_of
+from kleene.spark.pieces_worker import PieceMatcher
 from plan_strategies import random_plan
 from row_strategies import random_row_case
 from strategies import event_table, queries_with_events, some_examples
@@ -133,10 +135,63 @@ def test_files_in_one_partition_are_told_apart() -> None:
 
 
 def test_late_events_leave_room_for_others() -> None:
-    assert bounds_of(np.array([1, 5, 3, 9, 20])) == Bounds(1, 20, Stretch(5, 16))
-    assert bounds_of(np.array([9, 1])) == Bounds(1, 9, None)
+    assert bounds_of(np.array([1, 5, 3, 9, 20])) == Bounds(1, 20, Stretch(5, 16), 2)
+    assert bounds_of(np.array([9, 1])) == Bounds(1, 9, None, 8)
     told = bounds_of(np.array([0.5, 1.5, 2.5]))
     assert Bounds.read(told.text) == told
+
+
+def test_a_late_event_is_no_file_of_its_own() -> None:
+    times = np.concatenate([np.arange(500), [449], np.arange(500, 1_000)])
+    parts = list(parts_of(times))
+    assert parts == [(0, 501), (501, 1_001)]
+    check_bounds([bounds_of(times[begin:end]) for begin, end in parts])
+
+
+def test_many_small_files_in_any_order_are_told_apart() -> None:
+    order = Random(3).sample(range(31), 31)
+    times = np.concatenate([np.arange(500) + 1_000 * number for number in order])
+    parts = list(parts_of(times))
+    assert len(parts) == 31
+    check_bounds([bounds_of(times[begin:end]) for begin, end in parts])
+
+
+def test_pieces_are_cut_where_nothing_is_late() -> None:
+    times = np.arange(1_000)
+    times[[700, 860]] = times[[710, 880]]  # those in between come before earlier ones
+    cut = clean_cut(times)
+    assert 500 < cut <= 875
+    assert times[:cut].max() <= times[cut:].min()
+    assert clean_cut(np.arange(1_000)[::-1]) == 1_000
+
+
+TWINS = pa.table({"t": [0, 1, *[2] * 6, *range(3, 40)], "x": [0] * 45})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_events_that_are_equal_keep_their_places(seed: int) -> None:
+    definition = kleene.match_recognize(
+        "ORDER BY t MEASURES A.t AS a AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE B AS B.x = 0"
+    ).definition
+    table, plan = prepare_rows(definition, TWINS, {"engine": "generated"})
+    common = in_place_matcher(plan, table, task_order(plan, table, ()))
+    rows, early = matched_in_place(common, [table], Random(seed))
+    assert rows.num_rows == 44
+    assert early > 30
+
+
+def test_a_batch_of_several_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces_worker, "PIECE_ROWS", 1 << 8)
+    definition = kleene.match_recognize(
+        "ORDER BY t MEASURES A.t AS a, B.t AS b ALL MATCHES PATTERN (A B) DEFINE B AS B.t > A.t"
+    ).definition
+    table, plan = prepare_rows(definition, pa.table({"t": range(1_456)}), {"engine": "generated"})
+    common = in_place_matcher(plan, table, task_order(plan, table, ()))
+    batches = [*table.slice(0, 256).to_batches(), *table.slice(256).combine_chunks().to_batches()]
+    travelled = list(PieceMatcher(common).of_partition(iter(batches), 0))
+    assert sum(len(batch.column(batch.num_columns - 1).drop_null()) for batch in travelled) > 5  # pieces
+    rows, _ = matched_in_place(common, [table], Random(1))
+    assert rows.num_rows == 1_455
 
 
 def test_bounds_are_checked() -> None:

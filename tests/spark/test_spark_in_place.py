@@ -114,7 +114,7 @@ def test_files_that_overlap_in_time_are_an_error(spark, tmp_path: Path) -> None:
 def test_a_large_piece_out_of_order_is_an_error(spark) -> None:
     assert pieces_worker.LARGE_PIECE < pieces_worker.PIECE_ROWS
     frame = spark.range(0, 300_000, 1, 1).selectExpr("hash(id) AS t", "id % 7 AS x")
-    with pytest.raises(Exception, match="its events are too far out of order"):
+    with pytest.raises(Exception, match="the events of one are too far out of order"):
         kleene.match_recognize(QUERY).match(frame, **IN_PLACE).collect()
 
 
@@ -152,6 +152,7 @@ def test_names_of_results_may_be_those_of_events(spark) -> None:
         (QUERY.replace("MAXLENGTH 6", ""), {}, "no MAXLENGTH or WITHIN bounds"),
         (QUERY.replace("ORDER BY t", "ORDER BY s"), {}, "pieces are sorted by numbers or times"),
         (QUERY, {"range_size": 5}, "range_size is for ranges that are cut"),
+        (QUERY, {"presorted": True}, "contradict each other"),
     ],
 )
 def test_what_cannot_be_matched_in_place_is_named(query: str, options: dict, words: str, spark) -> None:

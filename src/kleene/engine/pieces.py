@@ -48,8 +48,9 @@ def shares_of(times: Array, grouped: Grouped, stretch: Stretch, reach: Reach) ->
     own = inside & _knows_ahead(times, sizes, first, last, reach.ahead, stretch.before)
     own &= _knows_ahead(back_in_time, sizes[::-1], turned_first, turned_last, reach.back, -stretch.after)[::-1]
     own_first, own_last = own_rows(grouped, own).T
-    head = _read_on(times, own_first, own_last, first, reach.ahead, stretch.after)
-    back = _read_on(back_in_time, *_turned(own_first, own_last, count), turned_first, reach.back, -stretch.before)
+    head = _read_on(times, sizes, own_first, own_last, first, reach.ahead, stretch.after)
+    turned = _turned(own_first, own_last, count)
+    back = _read_on(back_in_time, sizes[::-1], *turned, turned_first, reach.back, -stretch.before)
     tail = (count - back)[::-1]
     # Where nearly all of it would travel, all of it does.
     stays = (tail - head > (ends - begins) // 2) & (own_last > own_first)
@@ -78,11 +79,14 @@ def _knows_ahead(times: Array, sizes: Array, first: Array, last: Array, ahead: E
     return np.asarray(np.repeat(limits, sizes) - times > ahead.time)
 
 
-def _read_on(times: Array, own_first: Array, own_last: Array, first: Array, ahead: Extent, after: Time) -> Array:
+def _read_on(
+    times: Array, sizes: Array, own_first: Array, own_last: Array, first: Array, ahead: Extent, after: Time
+) -> Array:
     """Of each group the row behind the last that an event before its own reaches."""
-    head = own_first.copy()
+    head = own_first
     if ahead.time is not None:
-        for number, (begin, end) in enumerate(zip(own_first.tolist(), own_last.tolist(), strict=True)):
-            since = times[begin - 1] if begin > first[number] else after
-            head[number] = begin + np.searchsorted(times[begin:end] - since, ahead.time, "right")
+        since = np.where(own_first > first, times[np.maximum(own_first, 1) - 1], np.asarray(after, times.dtype))
+        is_reached = times - np.repeat(since, sizes) <= ahead.time
+        reached = np.concatenate([[0], np.cumsum(is_reached)])
+        head = own_first + reached[own_last] - reached[own_first]
     return np.asarray(np.minimum(head + ahead.rows, own_last))

@@ -268,6 +268,10 @@ def _handover(handover: Handover, given: SparkOptions, key_columns: int, frame: 
         else:
             cutting = choose_cutting(frame, reach_of(plan), first, given.ranges, given.range_size, bool(handover.key))
         return replace(handover, sorting=sorting, why=why, cutting=cutting)
+    if given.ranges == IN_PLACE:
+        raise UnsupportedError(
+            f'presorted=True and ranges="{IN_PLACE}" contradict each other', hint="Give one of them."
+        )
     if sorting is not Sorting.TASK:
         raise UnsupportedError(
             f"presorted=True is checked by numbers or times, and the sort would be {why}", hint="Leave presorted out."

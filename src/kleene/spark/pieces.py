@@ -24,14 +24,17 @@ IN_PLACE = "in place"
 SENT, RANK, BOUNDS = "__kleene_sent", "__kleene_rank", "__kleene_bounds"
 """Of an event that travels: where it lay, and which it is among those of its key and time, NULL if that is not known.
 Of a piece: its bounds."""
-FOREIGN, BETWEEN = 1 << 62, 1 << 61
+FOREIGN, BETWEEN = 1, 1 << 61
 """Marks of events that travel: it does not start matches; others may lie next to it that are of another piece."""
-ROW_BITS = 21
+ROW_BITS = 23
+"""Where it lay: above the mark so many bits of its row, above them the number of its piece."""
 PIECE_ROWS = 1 << 20
 LARGE_PIECE = 1 << 18
-"""A piece of so many events that has no time to itself is an error: too much would have to be matched together."""
-JUMP, MOST_JUMPS = 20, 16
-"""Times that jump by so many times the usual are taken for another file's; but not more often than this in a piece.
+"""A piece of so many events that are in no order is an error: too much would have to be matched together."""
+MOST_AT_EDGES = 1 << 22
+"""More events of one key than this are not matched together."""
+JUMP, MOST_JUMPS = 30, 64
+"""Times that jump by so many times the usual are taken for another file's; ahead not more often than this in a piece.
 Random arrivals are hardly ever that far apart. To part what belongs together costs edges, no more."""
 MOST_TIME = 2**61
 
@@ -48,12 +51,32 @@ class InPlace:
 
 def parts_of(times: Array) -> Iterator[tuple[int, int]]:
     """Rows as they lie, from one to another, that are likely to be of one file."""
-    steps = np.abs(np.diff(times).astype(np.float64))
-    usual = steps[steps > 0].mean() if steps.any() else 0.0
-    jumps = np.flatnonzero(steps > JUMP * usual)
-    if len(jumps) > MOST_JUMPS:
-        jumps = np.sort(jumps[np.argsort(steps[jumps])[-MOST_JUMPS:]])
-    return pairwise([0, *(int(row) + 1 for row in jumps), len(times)])
+    steps = np.diff(times).astype(np.float64)
+    usual = np.median(np.abs(steps[steps != 0])) if steps.any() else 0.0
+    ahead = np.flatnonzero(steps > JUMP * usual)
+    if len(ahead) > MOST_JUMPS:
+        ahead = ahead[np.argsort(steps[ahead])[-MOST_JUMPS:]]
+    jumps = np.sort(np.concatenate([ahead, np.flatnonzero(steps < -JUMP * usual)]))
+    found: list[tuple[int, int]] = []
+    for begin, end in pairwise([0, *(int(row) + 1 for row in jumps), len(times)]):
+        # A few late events are no file of their own: what overlaps with its neighbour belongs to it.
+        while found and _overlap(times[slice(*found[-1])], times[begin:end]):
+            begin = found.pop()[0]
+        found.append((begin, end))
+    return iter(found)
+
+
+def _overlap(one: Array, other: Array) -> bool:
+    return bool(one.min() < other.max() and other.min() < one.max())
+
+
+def clean_cut(times: Array) -> int:
+    """A row in the latter half where nothing behind it is earlier than what is before it; the end if there is none."""
+    middle, end = len(times) // 2, len(times) - len(times) // 8
+    latest = np.maximum.accumulate(times)
+    earliest = np.minimum.accumulate(times[::-1])[::-1]
+    clean = np.flatnonzero(latest[middle : end - 1] <= earliest[middle + 1 : end])
+    return middle + int(clean[-1]) + 1 if len(clean) else len(times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +86,7 @@ class Bounds:
     low: int
     high: int
     stretch: Stretch | None
+    late: int = 0  # by how much an event comes after later ones
 
     @property
     def text(self) -> str:
@@ -80,9 +104,9 @@ def bounds_of(times: Array) -> Bounds:
     low, high = times.min().item(), times.max().item()
     late = (np.maximum.accumulate(times) - times).max().item()
     if max(abs(low), abs(high)) > MOST_TIME:
-        return Bounds(low, high, None)  # differences might not fit
+        return Bounds(low, high, None, late)  # differences might not fit
     after, before = low + 2 * late, high - 2 * late
-    return Bounds(low, high, Stretch(after, before) if after < before else None)
+    return Bounds(low, high, Stretch(after, before) if after < before else None, late)
 
 
 def check_bounds(bounds: Iterable[Bounds]) -> None:
@@ -108,9 +132,13 @@ def not_in_place(how: str) -> ExecutionError:
 
 
 def is_contiguous(sent: Array) -> Array:
-    """Of each event that travelled but the first, whether nothing of its key was left behind just before it."""
+    """Of each event that travelled but the first, whether nothing of its key was left behind just before it.
+
+    Row patterns reach at least one row back and ahead: next to what stayed behind, something of the piece travelled.
+    """
+    sent = sent >> 1
     pieces, rows = sent >> ROW_BITS, sent & ((1 << ROW_BITS) - 1)
-    same = (pieces[1:] == pieces[:-1]) & (sent[1:] & BETWEEN == 0)
+    same = (pieces[1:] == pieces[:-1]) & (sent[1:] & (BETWEEN >> 1) == 0)
     found: Array = ~same | (rows[1:] == rows[:-1] + 1)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.compiled.batches import Grouped, group, one_group, partition_codes
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
@@ -28,6 +28,7 @@ from kleene.spark.pieces import (
     BOUNDS,
     FOREIGN,
     LARGE_PIECE,
+    MOST_AT_EDGES,
     PIECE_ROWS,
     RANK,
     ROW_BITS,
@@ -35,6 +36,7 @@ from kleene.spark.pieces import (
     Bounds,
     bounds_of,
     check_bounds,
+    clean_cut,
     is_contiguous,
     not_in_place,
     parts_of,
@@ -69,11 +71,15 @@ class InPlaceMatcher:
         return times_array(events, self.matcher.order.columns[0].name, self.matcher.plan.query.time_type)
 
     def grouped(self, events: pa.Table) -> Grouped:
-        """The events of each key together, where it matters how many of a key lie between two of them."""
-        query = self.matcher.plan.query
-        if not isinstance(query, AnalyzedRowPattern) or not self.key:
+        """The events of each key together, unless the engine needs them in the order of time."""
+        if not self.key or self.matcher.mixed_by:
             return one_group(events.num_rows)
         return group(*partition_codes(events, self.key, null_is_a_key=True), jit=True)
+
+    @property
+    def is_faster_by_key(self) -> bool:
+        """Row patterns read a few columns, and are as fast if only these are put in order."""
+        return not isinstance(self.matcher.plan.query, AnalyzedRowPattern)
 
     def places(self, events: pa.Table, ranks: Array) -> Array:
         """Where events stand, in the order of time: their times, and their ranks among those of equal time."""
@@ -95,10 +101,18 @@ class InPlaceMatcher:
         codes, count = partition_codes(keys, self.key, null_is_a_key=True)
         different, firsts = np.unique(codes, return_index=True)
         digests = np.empty(count, object)
-        columns = [decoded(column).to_pylist() for column in keys.take(pa.array(firsts)).columns]
+        columns = [_plain(decoded(column)) for column in keys.take(pa.array(firsts)).columns]
         for code, key in zip(different.tolist(), zip(*columns, strict=True), strict=True):
             digests[code] = digest(key)
         return pa.array(digests[codes], pa.binary())
+
+
+def _plain(column: pa.ChunkedArray) -> list[object]:
+    """Values with a text that is the same everywhere; of times their numbers, since not all of them are Python's."""
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    values: list[object] = column.to_pylist()
+    return values
 
 
 def digest(key: Iterable[object]) -> bytes:
@@ -120,43 +134,63 @@ class PieceMatcher:
     def of_partition(self, batches: Iterator[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
         number = partition << PIECE_BITS
         ranges = self.common.ranges()
-        for events in self._as_they_lie(batches):
-            unordered = _is_missing(events.select(list(self.common.matcher.strict)))
-            if pc.any(unordered).as_py():
-                missing = events.filter(unordered)
-                yield from self._sent(missing, np.full(missing.num_rows, BETWEEN), np.zeros(missing.num_rows, np.int64))
-                events = events.filter(pc.invert(unordered))
-            if events.num_rows:
-                for begin, end in parts_of(self.common.times(events)):
-                    yield from self._of_piece(ranges, number, events.slice(begin, end - begin))
-                    number += 1
-
-    def _as_they_lie(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        columns = self.common.matcher.columns
         held: list[pa.Table] = []
         rows = 0
-        for batch in batches:
-            held.append(pa.Table.from_batches([batch]).rename_columns(columns.names).cast(columns))
-            rows += batch.num_rows
-            if rows >= PIECE_ROWS:
+        try:
+            for batch in batches:
+                events, missing = self._with_and_without_order(batch)
+                if missing.num_rows:
+                    none = np.zeros(missing.num_rows, np.int64)
+                    yield from self._sent(missing, none | BETWEEN, none)
+                for at in range(0, events.num_rows, PIECE_ROWS // 2):
+                    held.append(events.slice(at, PIECE_ROWS // 2))
+                    rows += held[-1].num_rows
+                    if rows >= PIECE_ROWS:
+                        whole = pa.concat_tables(held)
+                        *pieces, rest = self._pieces(whole)
+                        for piece in pieces:
+                            yield from self._of_piece(ranges, number, piece)
+                            number += 1
+                        held, rows = [rest], rest.num_rows
+            if rows:
                 whole = pa.concat_tables(held)
-                held, rows = [whole.slice(PIECE_ROWS)], rows - PIECE_ROWS
-                yield whole.slice(0, PIECE_ROWS)
-        if rows:
-            yield pa.concat_tables(held)
+                for begin, end in parts_of(self.common.times(whole)):
+                    yield from self._of_piece(ranges, number, whole.slice(begin, end - begin))
+                    number += 1
+        except GaveUpError as error:
+            raise ExecutionError(error.message, hint="Leave ranges out.") from None
+
+    def _with_and_without_order(self, batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
+        matcher = self.common.matcher
+        events = pa.Table.from_batches([batch]).rename_columns(matcher.columns.names).cast(matcher.columns)
+        unordered = _is_missing(events.select(list(matcher.strict)))
+        if not pc.any(unordered).as_py():
+            return events, events.slice(0, 0)
+        return events.filter(pc.invert(unordered)), events.filter(unordered)
+
+    def _pieces(self, events: pa.Table) -> list[pa.Table]:
+        """The pieces among these events; the last goes on with those that follow."""
+        times = self.common.times(events)
+        *parts, (begin, end) = parts_of(times)
+        if end - begin > PIECE_ROWS // 2:
+            cut = begin + clean_cut(times[begin:end])
+            parts, begin = [*parts, (begin, cut)], cut
+        return [events.slice(begin, end - begin) for begin, end in [*parts, (begin, end)]]
 
     def _of_piece(self, ranges: RangeMatcher, number: int, events: pa.Table) -> Iterator[pa.RecordBatch]:
         common = self.common
         bounds = bounds_of(common.times(events))
-        if bounds.stretch is None and events.num_rows > LARGE_PIECE:
-            raise not_in_place("its events are too far out of order")
+        if bounds.stretch is None and bounds.late and events.num_rows > LARGE_PIECE:
+            raise not_in_place("the events of one are too far out of order")
         yield from self._given_out([], events.slice(0, 0), {BOUNDS: pa.array([bounds.text])})
         events = common.matcher.order.sorted_by_time(compacted(events))
         grouped = common.grouped(events)
+        if common.is_faster_by_key and not grouped.is_identity:
+            events, grouped = events.take(pa.array(grouped.order)), replace(grouped, given=None)
         times = grouped.permuted(common.times(events))
         ranks = ranks_of(times, grouped.begins)
         own, travels = np.zeros(len(times), np.bool_), np.ones(len(times), np.bool_)
-        rows = np.arange(len(times)) | (number << ROW_BITS)
+        rows = (np.arange(len(times)) | (number << ROW_BITS)) << 1
         sent = rows | BETWEEN
         if bounds.stretch is not None:
             shares = shares_of(times, grouped, bounds.stretch, common.reach)
@@ -215,7 +249,8 @@ class EdgeMatcher:
             yield pa.Table.from_batches([batch])
 
     def _found(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        sorter = Sorter(self.common.matcher.order)
+        # By where they lay in the end: events that are equal in all columns must not change places.
+        sorter = Sorter(TaskOrder((*self.common.matcher.order.columns, SortColumn(SENT, False, None))))
         arrived = _Arrived(self.common)
         for events in self.common.matcher.only_ordered(map(arrived.events, batches)):
             yield from arrived.taken_output()
@@ -226,6 +261,8 @@ class EdgeMatcher:
         held: list[pa.Table] = []
         for part in groups_of(sorter.tables()):
             held.append(part.table)
+            if sum(table.num_rows for table in held) > MOST_AT_EDGES:
+                raise not_in_place(f"more than {MOST_AT_EDGES:,} events of one key lie within a match's reach of edges")
             if isinstance(part, GroupPart) and not part.is_last:
                 continue
             together = pa.concat_tables(held)
