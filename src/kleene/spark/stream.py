@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyspark
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -173,7 +174,13 @@ class StreamJob:
             warn(self.job.plan.pipeline.warnings)
         mode = "EventTime" if self.matcher.has_watermark else "None"
         processor = MatchingProcessor(self.matcher)
-        found = self.packed().groupBy(BUCKET).transformWithStateInPandas(processor, GIVEN_OUT, "append", mode)
+        by_bucket = self.packed().groupBy(BUCKET)
+        if not hasattr(by_bucket, "transformWithStateInPandas"):
+            raise UnsupportedError(
+                f"PySpark {pyspark.__version__} has no stateful operator for streams by Spark Connect",
+                hint="Use a newer PySpark, such as 4.3, or a classic session.",
+            )
+        found = by_bucket.transformWithStateInPandas(processor, GIVEN_OUT, "append", mode)
         found = observed(found, f"{OBSERVED}{self.matcher.fingerprint[:8]}", self.buckets).select(PAYLOAD)
         rows = found.mapInArrow(Unpacker(self.matcher.result), spark_schema(self.matcher.result))
         return rows if self.job.prepared is None else self.job.prepared.finished(rows)
