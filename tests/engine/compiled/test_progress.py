@@ -8,7 +8,10 @@ import pytest
 
 import kleene
 from agreement import outcome, same_result, sase_examples
+from kleene.api import prepare
 from kleene.engine.compiled import buffer, sase_engine
+from kleene.engine.inputs import make_order_key
+from kleene.engine.run import Runner
 
 PAIR = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10 RETURN a.n AS a, b.n AS b"
 
@@ -105,6 +108,19 @@ def test_a_large_table_goes_through_in_pieces(monkeypatch: pytest.MonkeyPatch, a
         expected = outcome(lambda query=query, table=table, options=options: query.match(table, **options))
         ways = {"engine": "generated", "algorithm": algorithm, **options}
         assert same_result(expected, outcome(lambda query=query, table=table, ways=ways: query.match(table, **ways)))
+
+
+def test_a_large_table_of_keys_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As Spark's tasks have them. The times of the first key are no reason to drop runs of the second.
+    monkeypatch.setattr(sase_engine, "PIECE", 4)
+    table = pa.table({"type": ["A", "B"] * 8, "k": [1] * 9 + [2] * 7, "t": [*range(9), *range(7)]})
+    definition = kleene.sase("EVENT SEQ(A a, B b) WHERE [k] WITHIN 4").definition
+    options = {"engine": "generated", "plan": {"operators": "nfa"}}
+    _, plan = prepare(definition, table, make_order_key("t", None), "type", options)
+    found = Runner(plan).find(table)
+    firsts, lasts = (rows.tolist() for rows in (found.first, found.last))
+    pairs = [(a, b) for a in range(0, 16, 2) for b in (a + 1, a + 3) if b < 16 and (a < 9) == (b < 9)]
+    assert sorted(zip(firsts, lasts, strict=True)) == pairs
 
 
 class TestSnapshots:

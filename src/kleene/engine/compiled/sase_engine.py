@@ -778,9 +778,15 @@ def find_matches(
     if not table.num_rows:
         return flat_matches([], len(program.query.components))
     progress = SaseProgress(program, run_limit, format_, meter)
-    if table.num_rows <= 2 * PIECE or program.algorithm == "backtrack":
+    if table.num_rows <= 2 * PIECE or program.algorithm == "backtrack" or not _is_in_order_of_time(program, table):
         return progress.feed(table, is_last=True)[1]
     return _found_in_pieces(progress, table)
+
+
+def _is_in_order_of_time(program: SaseProgram, table: pa.Table) -> bool:
+    """Not so where keys come one after the other: what is late for one of them is not for the next."""
+    times = times_array(table, program.query.order_by[0], program.query.time_type)
+    return bool((times[1:] >= times[:-1]).all())
 
 
 def _found_in_pieces(progress: SaseProgress, table: pa.Table) -> FlatMatches:
