@@ -388,9 +388,14 @@ def measure_ranges(bench: Bench) -> None:
 
 
 def cut_and_uncut(bench: Bench, subject: Subject) -> dict[str, Run]:
-    few, frame = bench.few(subject.table), bench.read(subject.table, bench.sizes.one_key)
-    jobs = {"cut": IN_PLACE, "sent": CUT, "uncut": UNCUT}
-    bench.warm(f"{subject.name} ranges", *(partial(match_plan, subject, few, options) for options in jobs.values()))
+    return with_options(bench, subject, bench.sizes.one_key, {"cut": IN_PLACE, "sent": CUT, "uncut": UNCUT})
+
+
+def with_options(bench: Bench, subject: Subject, events: int, jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Run]:
+    """The query on so many events, with each of the options of `match`."""
+    few, frame = bench.few(subject.table), bench.read(subject.table, events)
+    for options in jobs.values():
+        bench.warm(f"{subject.name} {options}", partial(match_plan, subject, few, options))
     plans = {kind: partial(match_plan, subject, frame, options) for kind, options in jobs.items()}
     return best(plans, bench.sizes.turns)
 
@@ -417,9 +422,10 @@ def range_figures(found: Mapping[str, Run]) -> list[str]:
 
 def measure_in_place(bench: Bench) -> None:
     lines = []
+    jobs = {"cut": IN_PLACE, "uncut": UNCUT}
     for name, subject in SUBJECTS.items():
         if bench.wants(name) and has_bound(subject):
-            found = attempted(partial(in_place_and_not, bench, subject))
+            found = attempted(partial(with_options, bench, subject, bench.sizes.events, jobs))
             lines.append(line_of(name, found, range_figures))
             what = f"in place: {name} faster than with a shuffle"
             if isinstance(found, Note):
@@ -436,13 +442,6 @@ def measure_in_place(bench: Bench) -> None:
 def has_bound(subject: Subject) -> bool:
     """Of MatchRegex's queries none has, and each begins anew behind a match."""
     return not subject.name.startswith("finance")
-
-
-def in_place_and_not(bench: Bench, subject: Subject) -> dict[str, Run]:
-    few, frame = bench.few(subject.table), bench.read(subject.table)
-    jobs = {"cut": IN_PLACE, "uncut": UNCUT}
-    bench.warm(f"{subject.name} in place", *(partial(match_plan, subject, few, options) for options in jobs.values()))
-    return best({kind: partial(match_plan, subject, frame, one) for kind, one in jobs.items()}, bench.sizes.turns)
 
 
 # ---- 6. a setting that bears on the hand-over

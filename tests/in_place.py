@@ -51,7 +51,7 @@ def in_place_matcher(plan: Plan, table: pa.Table, order: TaskOrder) -> InPlaceMa
         reach=reach,
         in_place=True,
     )
-    return InPlaceMatcher(matcher, reach, split.columns if isinstance(split, ByKey) else ())
+    return InPlaceMatcher(matcher, split.columns if isinstance(split, ByKey) else ())
 
 
 def matched_in_place(common: InPlaceMatcher, pieces: list[pa.Table], random: Random) -> tuple[pa.Table, int]:

@@ -119,8 +119,7 @@ class SparkJob:
         return self._chosen(found) if matcher.is_choosing else found
 
     def _in_place(self) -> InPlaceMatcher:
-        assert isinstance(self.handover.cutting, InPlace)
-        return InPlaceMatcher(self.matcher, self.handover.cutting.reach, self.handover.key)
+        return InPlaceMatcher(self.matcher, self.handover.key)
 
     def travelled(self) -> DataFrame:
         """What is found in the pieces of the input where they lie, and what must travel from there."""

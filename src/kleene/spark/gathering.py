@@ -280,7 +280,8 @@ class GroupPart:
     is_last: bool
 
 
-def _pieces(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+def slices_of(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same events in tables of at most so many rows."""
     for table in tables:
         for at in range(0, table.num_rows, rows):
             yield table.slice(at, rows)
@@ -298,7 +299,7 @@ def groups_of(tables: Iterable[pa.Table], at_once: int = AT_ONCE, large: int = L
     held: list[pa.Table] = []  # the group that may go on
     held_group: int | None = None
     is_parted = False
-    for table in _pieces(tables, at_once):
+    for table in slices_of(tables, at_once):
         numbers = table.column(GROUP).to_numpy()
         changes = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
         goes_on = held_group is not None and numbers[0] == held_group

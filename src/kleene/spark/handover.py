@@ -6,7 +6,7 @@ decides in the task, should two hashes be equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -21,7 +21,7 @@ from kleene.ir import expr as ir
 from kleene.ir.text import expression_text
 from kleene.spark.gathering import GROUP, has_order_numbers
 from kleene.spark.names import plain_names, quoted_column
-from kleene.spark.pieces import InPlace
+from kleene.spark.pieces import BOUNDS, RANK, SENT, InPlace
 from kleene.spark.pushdown import spark_condition
 from kleene.spark.ranges import FOREIGN, INFO, PLACE, Cutting, with_ranges
 from kleene.spark.schema import has_map, is_collated
@@ -115,23 +115,35 @@ def chosen_events(frame: DataFrame, handover: Handover, kept: Column | None = No
     Events for which `kept` holds are not left out, whatever they are.
     """
     types = {column.name: column.type for column in handover.columns}
-    unordered = _any(_is_missing(name, types[name]) for name in handover.strict)
+    unordered, keys = _unordered(handover, quoted_column), _keys(handover, quoted_column)
     useful = None if handover.useful is None else spark_condition(handover.useful, _fields(handover.columns))
     if handover.needs_key and handover.key:
-        has_key = ~_any(_is_missing(name, types[name]) for name in handover.key)
+        has_key = ~_any(_is_missing(quoted_column(name), types[name]) for name in handover.key)
         useful = has_key if useful is None else useful & has_key
     if useful is not None:
         if kept is not None:
             useful = useful | kept
         frame = frame.where(unordered | useful)  # the error about a missing order key counts all of them
-    keys = [_normal(name, types[name]) for name in handover.key]
-    group = F.xxhash64(*keys) if keys else F.lit(0).cast("long")
+    group = _hash(keys)
     frame = frame.select(*map(_by_code_points, handover.columns))
     if isinstance(handover.cutting, Cutting):
         first = handover.order[0].name
-        frame = with_ranges(frame, handover.cutting, keys, _normal(first, types[first]))
+        frame = with_ranges(frame, handover.cutting, keys, _normal(quoted_column(first), types[first]))
         group = F.coalesce(quoted_column(PLACE), group)
     return frame, F.when(unordered, F.lit(None)).otherwise(group).alias(GROUP)
+
+
+def _unordered(handover: Handover, column: Callable[[str], Column]) -> Column:
+    """Whether an event has no place in the order. `column` finds the columns by their names."""
+    return _any(_is_missing(column(name), handover.columns.field(name).type) for name in handover.strict)
+
+
+def _keys(handover: Handover, column: Callable[[str], Column]) -> list[Column]:
+    return [_normal(column(name), handover.columns.field(name).type) for name in handover.key]
+
+
+def _hash(keys: list[Column]) -> Column:
+    return F.xxhash64(*keys) if keys else F.lit(0).cast("long")
 
 
 def as_it_lies(frame: DataFrame, handover: Handover) -> DataFrame:
@@ -141,35 +153,19 @@ def as_it_lies(frame: DataFrame, handover: Handover) -> DataFrame:
 
 
 def brought_together(travelled: DataFrame, handover: Handover, output: int, in_one_place: bool) -> DataFrame:
-    """What travelled: bounds to one place, rows of output, so many columns, to any, events by group; or all to one.
+    """What travelled: bounds to one place, rows of output, so many columns, to any, events by group; or all to one."""
+    names = travelled.columns
+    at = dict(zip([*handover.columns.names, SENT, RANK, BOUNDS], names[output:], strict=True))
 
-    Expressions are texts: every function on columns would be several calls to Java.
-    """
-    at = {name: number for number, name in enumerate(handover.columns.names, output)}
-    sent, bounds = (f"column_{output + len(at) + number}" for number in (0, 2))
-    types = handover.columns
+    def column(name: str) -> Column:
+        return F.col(at[name])
 
-    def value(name: str) -> str:
-        column, type_ = f"column_{at[name]}", types.field(name).type
-        if pa.types.is_floating(type_):
-            return f"({column} + 0D)"
-        return f"to_json({column})" if has_map(type_) else column
-
-    def missing(name: str) -> str:
-        return (
-            f"nanvl({value(name)}, NULL) IS NULL"
-            if pa.types.is_floating(types.field(name).type)
-            else f"{value(name)} IS NULL"
-        )
-
-    unordered = " OR ".join(map(missing, handover.strict))
-    key = f"xxhash64({', '.join(map(value, handover.key))})" if handover.key else "0L"
-    together = travelled.selectExpr("*", f"CASE WHEN NOT ({unordered}) THEN {key} END AS {GROUP}")
+    group = F.when(~_unordered(handover, column), _hash(_keys(handover, column)))
+    together = travelled.withColumn(GROUP, group)
     if in_one_place:
         return together.repartition(1)
-    return together.repartition(
-        F.expr(f"CASE WHEN {bounds} IS NOT NULL THEN 0L WHEN {sent} IS NULL THEN spark_partition_id() ELSE {GROUP} END")
-    )
+    anywhere = F.when(column(SENT).isNull(), F.spark_partition_id().cast("long"))
+    return together.repartition(F.when(column(BOUNDS).isNotNull(), 0).otherwise(F.coalesce(anywhere, F.col(GROUP))))
 
 
 def handed_over(frame: DataFrame, handover: Handover) -> DataFrame:
@@ -211,7 +207,7 @@ def _fields(schema: pa.Schema) -> dict[str, pa.Field]:
 
 def _sorting(types: dict[str, pa.DataType], order: Iterable[SortColumn]) -> Iterable[Column]:
     for item in order:
-        column = _normal(item.name, types[item.name])
+        column = _normal(quoted_column(item.name), types[item.name])
         if item.descending:
             yield column.desc_nulls_first() if item.nulls_first else column.desc_nulls_last()
         else:
@@ -225,13 +221,12 @@ def _any(conditions: Iterable[Column]) -> Column:
     return found
 
 
-def _is_missing(name: str, type_: pa.DataType) -> Column:
-    column = quoted_column(name)
+def _is_missing(column: Column, type_: pa.DataType) -> Column:
     return column.isNull() | F.isnan(column) if pa.types.is_floating(type_) else column.isNull()
 
 
-def _normal(name: str, type_: pa.DataType) -> Column:
+def _normal(column: Column, type_: pa.DataType) -> Column:
     """The column for comparing: -0.0 and 0.0 are one value, and adding zero makes them one; maps have no order."""
     if pa.types.is_floating(type_):
-        return quoted_column(name) + F.lit(0.0)
-    return F.to_json(quoted_column(name)) if has_map(type_) else quoted_column(name)
+        return column + F.lit(0.0)
+    return F.to_json(column) if has_map(type_) else column

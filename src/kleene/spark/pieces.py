@@ -22,8 +22,8 @@ from kleene.errors import ExecutionError
 Array = np.ndarray[Any, Any]
 IN_PLACE = "in place"
 SENT, RANK, BOUNDS = "__kleene_sent", "__kleene_rank", "__kleene_bounds"
-"""Of an event that travels: where it lay, and which it is among those of its key and time, NULL if that is not known.
-Of a piece: its bounds."""
+"""Of an event that travels: where it lay, and which it is among those of its key and time in the piece. Of a piece: its
+bounds."""
 FOREIGN, BETWEEN = 1, 1 << 61
 """Marks of events that travel: it does not start matches; others may lie next to it that are of another piece."""
 ROW_BITS = 23
@@ -119,13 +119,15 @@ def check_bounds(bounds: Iterable[Bounds]) -> None:
         is_late = own is not None and highest is not None and highest > own.after
         is_early = own is not None and following is not None and following.low < own.before
         if is_late or is_early:
-            raise not_in_place("several of them have events at the same times")
+            raise not_in_place(
+                "files of the input do not follow one another in time: they have events at the same times"
+            )
         highest = piece.high if highest is None else max(highest, piece.high)
 
 
 def not_in_place(how: str) -> ExecutionError:
     return ExecutionError(
-        f'ranges="{IN_PLACE}" was given, and the files of the input do not follow one another in time: {how}',
+        f'ranges="{IN_PLACE}" was given, and {how}',
         hint="Leave ranges out, or write the input in the order of time first: "
         "df.repartitionByRange(n, order).sortWithinPartitions(order).",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -22,7 +22,7 @@ from kleene.engine.ranges import Candidates, RangeMatcher, Ranges, Reach
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError
 from kleene.spark.choosing import Chooser, choice_order
-from kleene.spark.gathering import GROUP, GroupPart, Sorter, TaskOrder, compacted, groups_of, order_numbers
+from kleene.spark.gathering import GROUP, GroupPart, Sorter, TaskOrder, compacted, groups_of, order_numbers, slices_of
 from kleene.spark.pieces import (
     BETWEEN,
     BOUNDS,
@@ -54,8 +54,12 @@ class InPlaceMatcher:
     """What both passes know."""
 
     matcher: Matcher
-    reach: Reach
     key: tuple[str, ...]
+
+    @property
+    def reach(self) -> Reach:
+        assert self.matcher.reach is not None
+        return self.matcher.reach
 
     @property
     def travelling(self) -> pa.Schema:
@@ -132,47 +136,46 @@ class PieceMatcher:
         return self.of_partition(batches, context.partitionId())
 
     def of_partition(self, batches: Iterator[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
-        number = partition << PIECE_BITS
         ranges = self.common.ranges()
-        held: list[pa.Table] = []
-        rows = 0
+        unordered: list[pa.Table] = []
+        ordered = (self._ordered(batch, unordered) for batch in batches)
         try:
-            for batch in batches:
-                events, missing = self._with_and_without_order(batch)
-                if missing.num_rows:
-                    none = np.zeros(missing.num_rows, np.int64)
-                    yield from self._sent(missing, none | BETWEEN, none)
-                for at in range(0, events.num_rows, PIECE_ROWS // 2):
-                    held.append(events.slice(at, PIECE_ROWS // 2))
-                    rows += held[-1].num_rows
-                    if rows >= PIECE_ROWS:
-                        whole = pa.concat_tables(held)
-                        *pieces, rest = self._pieces(whole)
-                        for piece in pieces:
-                            yield from self._of_piece(ranges, number, piece)
-                            number += 1
-                        held, rows = [rest], rest.num_rows
-            if rows:
-                whole = pa.concat_tables(held)
-                for begin, end in parts_of(self.common.times(whole)):
-                    yield from self._of_piece(ranges, number, whole.slice(begin, end - begin))
-                    number += 1
+            for number, piece in enumerate(self._pieces(ordered), partition << PIECE_BITS):
+                yield from self._of_piece(ranges, number, piece)
         except GaveUpError as error:
             raise ExecutionError(error.message, hint="Leave ranges out.") from None
+        for missing in unordered:
+            none = np.zeros(missing.num_rows, np.int64)
+            yield from self._sent(missing, none | BETWEEN, none)
 
-    def _with_and_without_order(self, batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
+    def _ordered(self, batch: pa.RecordBatch, unordered: list[pa.Table]) -> pa.Table:
+        """The events that have a place in the order; the others go to the list."""
         matcher = self.common.matcher
         events = pa.Table.from_batches([batch]).rename_columns(matcher.columns.names).cast(matcher.columns)
-        unordered = _is_missing(events.select(list(matcher.strict)))
-        if not pc.any(unordered).as_py():
-            return events, events.slice(0, 0)
-        return events.filter(pc.invert(unordered)), events.filter(unordered)
+        is_missing = _is_missing(events.select(list(matcher.strict)))
+        if not pc.any(is_missing).as_py():
+            return events
+        unordered.append(events.filter(is_missing))
+        return events.filter(pc.invert(is_missing))
 
-    def _pieces(self, events: pa.Table) -> list[pa.Table]:
-        """The pieces among these events; the last goes on with those that follow."""
+    def _pieces(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The events as they lie, piece by piece: what is left of one when there are enough goes on with the next."""
+        held: list[pa.Table] = []
+        rows = 0
+        for table in slices_of(tables, PIECE_ROWS // 2):
+            held.append(table)
+            rows += table.num_rows
+            if rows >= PIECE_ROWS:
+                *pieces, rest = self._parted(pa.concat_tables(held), goes_on=True)
+                held, rows = [rest], rest.num_rows
+                yield from pieces
+        if rows:
+            yield from self._parted(pa.concat_tables(held), goes_on=False)
+
+    def _parted(self, events: pa.Table, goes_on: bool) -> list[pa.Table]:
         times = self.common.times(events)
         *parts, (begin, end) = parts_of(times)
-        if end - begin > PIECE_ROWS // 2:
+        if goes_on and end - begin > PIECE_ROWS // 2:
             cut = begin + clean_cut(times[begin:end])
             parts, begin = [*parts, (begin, cut)], cut
         return [events.slice(begin, end - begin) for begin, end in [*parts, (begin, end)]]
@@ -181,8 +184,8 @@ class PieceMatcher:
         common = self.common
         bounds = bounds_of(common.times(events))
         if bounds.stretch is None and bounds.late and events.num_rows > LARGE_PIECE:
-            raise not_in_place("the events of one are too far out of order")
-        yield from self._given_out([], events.slice(0, 0), {BOUNDS: pa.array([bounds.text])})
+            raise not_in_place("the events of a file of the input are too far out of order")
+        yield from self._given_out(further={BOUNDS: pa.array([bounds.text])})
         events = common.matcher.order.sorted_by_time(compacted(events))
         grouped = common.grouped(events)
         if common.is_faster_by_key and not grouped.is_identity:
@@ -199,23 +202,25 @@ class PieceMatcher:
         own, travels, sent, ranks = (_unpermuted(grouped, values) for values in (own, travels, sent, ranks))
         if own.any():
             for found in common.found(ranges, Ranges(events, own, common.places(events, ranks), grouped)):
-                yield from self._given_out(found.columns, events.slice(0, 0), {})
+                yield from self._given_out(found.columns)
         at = np.flatnonzero(travels)
         yield from self._sent(events.take(pa.array(at)), np.where(own, sent | FOREIGN, sent)[at], ranks[at])
 
     def _sent(self, events: pa.Table, sent: Array, ranks: Array) -> Iterator[pa.RecordBatch]:
-        return self._given_out([], events, {SENT: pa.array(sent), RANK: pa.array(ranks)})
+        columns = [decoded(column) for column in events.columns]
+        return self._given_out(events=columns, further={SENT: pa.array(sent), RANK: pa.array(ranks)})
 
     def _given_out(
-        self, output: list[pa.ChunkedArray], events: pa.Table, further: dict[str, pa.Array]
+        self,
+        output: Sequence[pa.ChunkedArray] = (),
+        events: Sequence[pa.ChunkedArray] = (),
+        further: Mapping[str, pa.Array] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Rows that have some of the columns; the others are NULL."""
         schema = self.common.travelling
-        known = dict(enumerate(output))
-        if events.num_rows:
-            known.update(enumerate(map(decoded, events.columns), len(self.common.matcher.output)))
-        known.update({schema.names.index(name): column for name, column in further.items()})
-        rows = len(next(iter(known.values()))) if known else 0
+        known = dict(enumerate(output)) | dict(enumerate(events, len(self.common.matcher.output)))
+        known |= {schema.names.index(name): column for name, column in (further or {}).items()}
+        rows = len(next(iter(known.values())))
         columns = [known.get(number, pa.nulls(rows, type_)) for number, type_ in enumerate(schema.types)]
         wanted = positional(schema)
         return iter(pa.table(columns, names=wanted.names).cast(wanted).to_batches(max_chunksize=SENT_AT_ONCE))
@@ -262,7 +267,9 @@ class EdgeMatcher:
         for part in groups_of(sorter.tables()):
             held.append(part.table)
             if sum(table.num_rows for table in held) > MOST_AT_EDGES:
-                raise not_in_place(f"more than {MOST_AT_EDGES:,} events of one key lie within a match's reach of edges")
+                raise not_in_place(
+                    f"matches reach so far that more than {MOST_AT_EDGES:,} events lie at edges of files"
+                )
             if isinstance(part, GroupPart) and not part.is_last:
                 continue
             together = pa.concat_tables(held)

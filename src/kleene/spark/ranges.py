@@ -27,6 +27,7 @@ from kleene.engine.ranges import Extent, Reach, Uncut
 from kleene.errors import UnsupportedError, shown
 from kleene.ir.evaluate import MICROSECONDS_PER_DAY
 from kleene.spark.names import quoted_column
+from kleene.spark.pieces import IN_PLACE
 
 INFO = "__kleene_range"
 """Of an event sent to a range, as text: the range's number, how many events of the key come before its own, and how
@@ -100,7 +101,7 @@ def _check(ranges: object, range_size: object) -> None:
     is_count = isinstance(ranges, int) and not isinstance(ranges, bool) and 1 <= ranges <= SLOTS
     if not is_count and ranges not in ("auto", "off"):
         raise UnsupportedError(
-            f"ranges is 'auto', 'off', 'in place' or a number from 1 to {SLOTS:,}, and {shown(ranges)} was given"
+            f"ranges is 'auto', 'off', '{IN_PLACE}' or a number from 1 to {SLOTS:,}, and {shown(ranges)} was given"
         )
     is_size = isinstance(range_size, int) and not isinstance(range_size, bool) and range_size >= 1
     if range_size is not None and not is_size:
