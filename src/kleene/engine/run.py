@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
@@ -76,6 +77,9 @@ def with_match_ids(
     assert matches is not None
     assert plan.query.schema is not None
     return table.append_column(MATCH_ID, match_ids(events, matches, names, plan.query.schema))
+
+
+PATIENCE = 20_000  # steps of the interpreter from one row
 
 
 class Runner:
@@ -178,7 +182,16 @@ class Runner:
             assert isinstance(program, RowProgram)
             return rows.rows_of_matches(query, table, find_row_matches(program, table, limit))
 
-        return self._by_either(program, table, compiled, lambda: rows.find_rows(query, table, limit))
+        def interpreted() -> list[OutputRow]:
+            try:
+                # Where it goes around in ways that fail, machine code, which remembers them, is there sooner.
+                return rows.find_rows(query, table, min(limit, PATIENCE))
+            except ExecutionError:
+                with suppress(GaveUpError):
+                    return compiled()
+                return rows.find_rows(query, table, limit)
+
+        return self._by_either(program, table, compiled, interpreted)
 
     def find(self, table: pa.Table) -> FlatMatches:
         """The matches of a SASE query."""
