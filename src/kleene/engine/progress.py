@@ -7,7 +7,7 @@ matches that are open; it can be saved as bytes at any time, and restored.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from kleene.engine.regex_columns import regex_table
 from kleene.engine.row_columns import one_row_table
 from kleene.engine.rows import check_follows, rows_of_matches
 from kleene.engine.run import ResultBatch, match_batches, program_of, row_batches, table_batches
+from kleene.engine.saved_parts import SavedParts, require
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import SchemaError, SnapshotError, UnsupportedError, listed, printable
 from kleene.ir.options import RowsPerMatch, Selection
@@ -52,7 +53,7 @@ class NoProgress:
     def saved(self) -> dict[str, Any]:
         return {}
 
-    def load(self, parts: Mapping[str, Any]) -> None:
+    def load(self, parts: SavedParts) -> None:
         pass
 
 
@@ -160,10 +161,14 @@ class Progress:
                 "the snapshot is of another query, of other columns, or of other options",
                 hint="Restore it with what it was made with.",
             )
-        progress._last = parts.pop("last_event", None)
+        saved = SavedParts(parts, query.columns)
         try:
-            progress._engine.load(parts)
-        except (KeyError, IndexError, ValueError, TypeError) as error:
+            progress._last = saved.table("last_event")
+            require(progress._last is None or progress._last.num_rows == 1, "last_event")
+            progress._engine.load(saved)
+        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError, pa.ArrowException) as error:
+            if isinstance(error, SnapshotError):
+                raise
             raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
         return progress
 

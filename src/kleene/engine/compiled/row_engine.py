@@ -6,9 +6,7 @@ conditions look back. When more rows come, its search is made anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +30,7 @@ from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window
 from kleene.engine.events import window_time
 from kleene.engine.row_reference import RowMatch, cannot_skip
+from kleene.engine.saved_parts import SavedParts, require
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Selection
@@ -446,8 +445,11 @@ class RowProgress:
         }
         return {name: part for name, part in parts.items() if part is not None}
 
-    def load(self, parts: Mapping[str, Any]) -> None:
-        self.nullable = frozenset(parts["nullable"])
-        self.partitions.load(parts.get("keys"), len(parts["state"]))
-        self.kept_table, self.kept_numbers = parts.get("kept_table"), parts["kept_numbers"]
-        self.state = parts["state"]
+    def load(self, parts: SavedParts) -> None:
+        self.nullable = parts.column_names("nullable")
+        self.state = parts.array("state", None, 4, low=0)
+        self.partitions.load(parts, "keys", len(self.state))
+        self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
+        self.kept_numbers = parts.array("kept_numbers", kept, low=0, high=len(self.state))
+        sizes = np.bincount(self.kept_numbers, minlength=len(self.state))
+        require(bool((self.state[:, 1] <= sizes).all()), "state")
