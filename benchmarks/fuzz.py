@@ -2,8 +2,8 @@
 
 Sections, of which `--section` runs one alone:
 
-    agreement   the generated engine against the reference engine on many generated queries and tables, in all languages;
-                the last of each language are compiled as well
+    agreement   the generated engine against the reference engine on generated queries and tables, in all languages; the
+                last of each language are compiled as well
     snapshots   forged snapshots, with right checksums, of every engine, in processes of their own with bounded memory
     bounds      all matching cases as machine code that checks every index, in a process of its own; takes an hour
 
@@ -24,11 +24,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-TESTS = Path(__file__).parent.parent / "tests"
-sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from agreement import EXAMPLES, Example, disagreement, sase_examples
 
+TESTS = Path(__file__).parent.parent / "tests"
 AT_ONCE = 500
 FORGERIES_OF_A_PROCESS = 10_000
 MOST_MEMORY = 8 << 30
