@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.row_output import OutputRow
+from kleene.engine.row_output import POSITION, OutputRow, evaluated_measures
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range, sum_of
@@ -30,7 +30,8 @@ def regex_rows(
     key: Mapping[str, Any] | None = None,
 ) -> Iterator[OutputRow]:
     """A row for each match in one partition, at the event that completes it."""
-    conditions = dict(query.conditions)
+    conditions, measures = dict(query.conditions), evaluated_measures(query)
+    columns = {**columns, POSITION: positions}
     aggregates = _aggregates_of([*conditions.values(), *(measure.expression for measure in query.measures)])
     states = _States()
     start = states.number_of((query.definition.pattern, None))
@@ -50,8 +51,8 @@ def regex_rows(
         complete = next((match for match in partial if states.is_complete(match.left)), None)
         if complete is not None:
             here = _Bindings(columns, row, complete.aggregates)
-            measures = tuple(evaluate(measure.expression, here) for measure in query.measures)
-            yield OutputRow(positions[row], measures, (positions[row],))
+            values = tuple(evaluate(expression, here) for expression in measures)
+            yield OutputRow(positions[row], values, (positions[row],))
             partial = []
 
 

@@ -16,7 +16,7 @@ from kleene.engine.events import check_order_key, plain_values
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
-from kleene.engine.row_output import OutputRow, output_rows, unmatched_rows
+from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows
 from kleene.engine.row_reference import PartitionMatcher, RowBindings, RowMatch, distinct_key
 from kleene.engine.sorting import sorted_table, table_in_order
 from kleene.errors import ExecutionError, printable
@@ -68,7 +68,7 @@ def check_follows(
 def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> list[OutputRow]:
     """The rows of the output, in its order."""
     assert query.schema is not None
-    used = [condition for _, condition in query.conditions] + [measure.expression for measure in query.measures]
+    used = [condition for _, condition in query.conditions] + computed_measures(query)
     times = [query.order_by[0].name] if query.definition.window else []
     columns = _plain_columns(used, query.schema, table, {**dict.fromkeys(times, query.time_type)})
     found: list[OutputRow] = []
@@ -89,7 +89,7 @@ def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> lis
 def rows_of_matches(query: AnalyzedRowPattern, table: pa.Table, found: FoundRows) -> list[OutputRow]:
     """The rows of the output for matches that the compiled engine found, in its order."""
     assert query.schema is not None
-    columns = _plain_columns([measure.expression for measure in query.measures], query.schema, table)
+    columns = _plain_columns(computed_measures(query), query.schema, table)
     is_all = query.definition.selection is Selection.ALL_MATCHES
     rows: list[OutputRow] = []
     for at, matches in enumerate(row_matches(found, is_all)):
