@@ -195,3 +195,12 @@ def test_nested_columns_break_ties_too(spark) -> None:
     query = kleene.sase("PATTERN SEQ(E p, E q) RETURN p.xs AS first, q.xs AS second")
     for frame in (one.union(other), other.union(one)):
         assert [tuple(row) for row in query.match(frame, order_by="t").collect()] == [([1], [2])]
+
+
+def test_void_columns_are_collected(spark):
+    events = spark.sql("select id as t, if(id % 2 = 0, 'A', 'B') as type, null as x from range(4)")
+    pairs = {"pattern": "A B", "predicates": {"A": "t % 2 = 0", "B": "t % 2 = 1"}, "order_by": "t"}
+    found = kleene.regex(**pairs, output={"n": "Collect(x)", "s": "Sum(x)"}).match(events)
+    assert [(row.n, row.s) for row in found.collect()] == [([None, None], None)] * 2
+    text = "EVENT SEQ(A a, B+ b[]) WITHIN 2 RETURN collect(b[].x) AS n"
+    assert [row.n for row in kleene.sase(text).match(events, order_by="t").collect()] == [[None]] * 2

@@ -104,6 +104,12 @@ def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return array.cast(type_)
 
 
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the columns of the schema, which it has by name and in order."""
+    columns = [as_type(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return pa.table(columns, schema=schema)
+
+
 def _named(query: AnalyzedQuery) -> Iterable[int]:
     return (number for number, component in enumerate(query.components) if component.named)
 

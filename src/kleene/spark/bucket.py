@@ -22,6 +22,7 @@ from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import window_time
+from kleene.engine.output import as_schema
 from kleene.engine.progress import Progress, ProgressQuery
 from kleene.engine.run import ResultBatch
 from kleene.engine.timeouts import TIMED_OUT, timed_out_runs
@@ -318,7 +319,7 @@ class Bucket:
         rows = matcher.extra.added(part, matcher.plan, matcher.result)
         if matcher.timeouts:
             rows = rows.append_column(TIMED_OUT, pa.array(np.zeros(rows.num_rows, np.bool_)))
-        return rows.cast(matcher.result)
+        return as_schema(rows, matcher.result)
 
     def _timed_out(self, events: pa.Table, is_over: bool) -> Iterator[pa.Table]:
         """The runs whose windows have ended; events are kept as long as a run may have them."""

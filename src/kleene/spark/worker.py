@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import check_order_key, decoded, null_order_key
+from kleene.engine.output import as_schema
 from kleene.engine.progress import Progress, ProgressQuery
 from kleene.engine.ranges import Candidates, RangeMatcher, Ranges, Reach, is_choosing, one_range
 from kleene.engine.rows import with_computed_keys
@@ -173,7 +174,7 @@ class Matcher:
         if self.is_choosing:
             for name, values in zip(CHOICE, choice_columns(part, keys), strict=True):
                 rows = rows.append_column(name, values)
-        return rows.cast(self.output)
+        return as_schema(rows, self.output)
 
 
 OWN = "__kleene_own"
