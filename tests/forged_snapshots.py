@@ -152,7 +152,8 @@ def _change_value(parts: Parts, name: str, chance: random.Random) -> None:
         at = chance.randrange(flat.size)
         near = [flat[at] + 1, flat[at] - 1, flat[chance.randrange(flat.size)]]
         value = chance.choice([*near, *EXTREMES])
-        flat[at] = np.float64(value) if part.dtype == np.float64 else np.int64(value)
+        if part.dtype == np.float64 or np.iinfo(part.dtype).min <= value <= np.iinfo(part.dtype).max:
+            flat[at] = value
     elif isinstance(part, pa.Table) and part.num_rows and part.num_columns:
         _change_table(parts, name, chance)
     elif not isinstance(part, np.ndarray | pa.Table):

@@ -128,3 +128,12 @@ def test_table_whose_offsets_lie_is_refused():
     forgery = packed[snapshots._HEAD.size :].replace(offsets, np.array([0, 4, 9, 2**30, 15, 21], np.int32).tobytes())
     with pytest.raises(kleene.SnapshotError):
         snapshots.unpack(sealed(forgery))
+
+
+def test_version_that_no_run_has_does_not_go_round_for_ever(real):
+    query, snapshot = of_kind(real, "versions")
+    parts = snapshots.unpack(snapshot)
+    parts["version"][:, 0] = -1
+    progress = Progress.restore(query, snapshots.pack(parts))
+    with pytest.raises(kleene.SnapshotError, match="'version' does not fit"):
+        progress.feed(stream(60).slice(40))

@@ -18,7 +18,7 @@ from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range, sum_o
 from kleene.ir.pattern import Alternation, Pattern, Repeat, Variable
 from kleene.ir.pattern import Sequence as PatternSequence
 
-Todo = tuple[Pattern, Any] | None  # what to match next, and what after that
+Todo = tuple[Pattern, int] | None  # what to match next, and the number of what comes after that
 Columns = Mapping[str, Sequence[PlainValue]]
 
 
@@ -34,7 +34,7 @@ def regex_rows(
     columns = {**columns, POSITION: positions}
     aggregates = _aggregates_of([*conditions.values(), *(measure.expression for measure in query.measures)])
     states = _States()
-    start = states.number_of((query.definition.pattern, None))
+    start = states.number_of(query.definition.pattern, 0)
     partial: list[_PartialMatch] = []  # the oldest first
     for row in range(len(positions)):
         tried = [*partial, _PartialMatch({start}, _Aggregates(aggregates))]
@@ -87,18 +87,24 @@ class _PartialMatch:
 
 
 class _States:
-    """What may be left of a pattern, each known by a number, so that it is looked into once only."""
+    """What may be left of a pattern, each known by a number, so that it is looked into once only.
+
+    What is left is a part of the pattern and the number of what comes after it; 0 is nothing. Parts are known by who
+    they are: comparing them would go through all that is nested in them.
+    """
 
     def __init__(self) -> None:
-        self._numbers: dict[Todo, int] = {}
-        self._todos: list[Todo] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._todos: list[Todo] = [None]
         self._found: dict[int, tuple[list[tuple[str, int]], bool]] = {}
+        self._loops: dict[int, Repeat] = {}
 
-    def number_of(self, todo: Todo) -> int:
-        if todo not in self._numbers:
-            self._numbers[todo] = len(self._todos)
-            self._todos.append(todo)
-        return self._numbers[todo]
+    def number_of(self, item: Pattern, rest: int) -> int:
+        key = (id(item), rest)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._todos)
+            self._todos.append((item, rest))
+        return self._numbers[key]
 
     def names_after(self, left: set[int]) -> set[str]:
         """The predicates that can come next."""
@@ -114,37 +120,37 @@ class _States:
     def _look(self, number: int) -> tuple[list[tuple[str, int]], bool]:
         """The predicates that can come next, with what is left after each, and whether none needs to come."""
         if number not in self._found:
-            found = list(_next(self._todos[number]))
-            moves = [(item[0], self.number_of(item[1])) for item in found if item is not None]
-            self._found[number] = (moves, None in found)
+            waiting, seen, moves = [number], {number}, list[tuple[str, int]]()
+            while waiting:
+                todo = self._todos[waiting.pop()]
+                if todo is None:
+                    continue
+                item, rest = todo
+                if isinstance(item, Variable):
+                    moves.append((item.name or "", rest))
+                new = [choice for choice in self._choices(item, rest) if choice not in seen]
+                seen.update(new)
+                waiting += new
+            self._found[number] = (moves, 0 in seen)
         return self._found[number]
 
-
-def _next(todo: Todo) -> Iterator[tuple[str, Todo] | None]:
-    """The predicates that can come next, with what is left after each; None if nothing needs to come."""
-    waiting, seen = [todo], {todo}
-    while waiting:
-        now = waiting.pop()
-        if now is None:
-            yield None
-            continue
-        item, rest = now
-        choices: list[Todo] = []
+    def _choices(self, item: Pattern, rest: int) -> list[int]:
+        """What can stand in place of a part of the pattern and the rest after it, without an event."""
         match item:
-            case Variable(name=name):
-                yield name or "", rest
             case PatternSequence(elements=elements):
                 for element in reversed(elements):
-                    rest = (element, rest)
-                choices = [rest]
+                    rest = self.number_of(element, rest)
+                return [rest]
             case Alternation(alternatives=alternatives):
-                choices = [(alternative, rest) for alternative in alternatives]
+                return [self.number_of(alternative, rest) for alternative in alternatives]
             case Repeat(element=element, least=least, most=most):
-                again = rest if most == 1 else (Repeat(element, 0, None), rest)
-                choices = [(element, again)] if least else [(element, again), rest]
-        new = [choice for choice in choices if choice not in seen]
-        seen.update(new)
-        waiting += new
+                again = rest if most == 1 else self.number_of(self._loop(element), rest)
+                once = self.number_of(element, again)
+                return [once] if least else [once, rest]
+        return []
+
+    def _loop(self, element: Pattern) -> Repeat:
+        return self._loops.setdefault(id(element), Repeat(element, 0, None))
 
 
 @dataclass(slots=True)

@@ -148,15 +148,15 @@ def _environment(function: FunctionType, constants: tuple[object, ...]) -> Any:
 
 
 def _new_engine() -> Any:
-    binding = untyped("llvmlite.binding")
+    """An engine like numba's own."""
+    binding, config = untyped("llvmlite.binding"), untyped("numba.core.config")
     codegen = untyped("numba.core.registry").cpu_target.target_context.codegen()
     module = binding.parse_assembly(str(codegen._create_empty_module("kleene")))
-    options: dict[str, Any] = {"opt": untyped("numba.core.config").OPT}
+    options: dict[str, Any] = {"opt": config.OPT}
     codegen._customize_tm_options(options)
     machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
-    return binding.create_mcjit_compiler(
-        module, machine, use_lmm=untyped("numba.core.config").USE_LLVMLITE_MEMORY_MANAGER
-    )
+    memory = getattr(config, "USE_LLVMLITE_MEMORY_MANAGER", None)  # not all versions have it
+    return binding.create_mcjit_compiler(module, machine, **({} if memory is None else {"use_lmm": memory}))
 
 
 @contextmanager

@@ -581,6 +581,7 @@ class SaseProgress:
                 if status != 1:
                     break
                 stack, trail = grown(stack, 2 * len(stack)), grown(trail, 2 * len(trail))
+            require(status != 4, "version")
             if status == 3:
                 raise self._too_many_matches(feed, int(completions[st[0], 2]))
             count, rows = int(st[2]), int(st[3])

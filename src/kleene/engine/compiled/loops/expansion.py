@@ -208,6 +208,9 @@ def expand_versions(st, done, count, node, edge, version, stack, trail, bounds, 
                 bounds[component] = depth
             depth += 1
             e, label = compatible(n, label, node, edge, version)
+            if e < 0:  # no run came here: only in a snapshot that was forged
+                status = 4
+                break
             n = edge[e, 1]
         if status != 0:
             break
@@ -250,7 +253,7 @@ def mark_versions(heads, labels, node, edge, version, node_marks, edge_marks, ve
         version_marks[label] = 1
         while n >= 0:
             e, label = compatible(n, label, node, edge, version)
-            if edge_marks[e] == 1:
+            if e < 0 or edge_marks[e] == 1:
                 break
             node_marks[n] = 1
             edge_marks[e] = 1

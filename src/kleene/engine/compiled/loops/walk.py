@@ -16,7 +16,7 @@ def events_of(component, count, at, label, node, edge, version):
             left -= 1
             rows[left] = node[at, 0]
         chosen = -1
-        while chosen < 0:
+        while chosen < 0 and label >= 0:
             e = node[at, 2]
             while e >= 0:
                 if edge[e, 0] == label:
@@ -25,5 +25,7 @@ def events_of(component, count, at, label, node, edge, version):
                 e = edge[e, 2]
             if chosen < 0:
                 label = version[label, 0]
+        if chosen < 0:  # no run came here: only in a snapshot that was forged
+            break
         at = edge[chosen, 1]
     return rows
