@@ -50,6 +50,7 @@ SASE: dict[str, tuple[str, dict[str, Any]]] = {
     "versions": ("PATTERN SEQ(A+ a[], B b) WHERE [id] AND a[i].x > a[i-1].x WITHIN 25", {"algorithm": "basic"}),
     "strings": ("PATTERN SEQ(A+ a[], B b) WHERE max(a[..i-1].name) <= a[i].name WITHIN 12", {}),
     "next": ("PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match(a, b[], c) { [id] AND sum(b[].x) < 9 }", {}),
+    "each": ("PATTERN SEQ(A+ a[], B+ b[], C c) WHERE c.x >= a.x AND [id] WITHIN 12", {"algorithm": "basic"}),
     "waiting": ("PATTERN SEQ(A+ a[], B b, !(C c)) WHERE [id] WITHIN 15", {"algorithm": "merge"}),
 }
 ROWS = {

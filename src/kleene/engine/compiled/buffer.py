@@ -205,7 +205,7 @@ def loaded_buffer(
     require_within(stored_i[:, 1], 0, len(node), "stored_i")
     require(bool((stored_i[:, 0] == node[stored_i[:, 1], 1]).all()), "stored_i")
     require_within(stored_i[:, 4], 0, kept, "stored_i")
-    registers.require_strings(stored_i, strings)
+    registers.require_values(stored_i, strings, len(node))
     buffer = Buffer(stored_i.shape[1], stored_f.shape[1])
     for at, name, array in ((3, "node", node), (4, "edge", edge), (5, "version", version)):
         buffer.counts[at] = len(array)

@@ -17,7 +17,7 @@ from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.regex_code import FIRST_REGISTER, GeneratedRegex, generate_regex
 from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.regex_reference import too_many_partial_matches
-from kleene.engine.saved_parts import SavedParts, require_runs, require_within
+from kleene.engine.saved_parts import MOST, SavedParts, require_runs, require_within
 
 ROOM = 256
 
@@ -296,7 +296,7 @@ class RegexProgress:
         stored_f = parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f")
         require_within(stored_i[:, 0], 0, kept if generated.collects else 1, "stored_i")
         require_within(stored_i[:, 1], 1, 2 ** (len(generated.follow) - 1), "stored_i")
-        registers.require_strings(stored_i, len(self.dictionary.strings))
+        registers.require_values(stored_i, len(self.dictionary.strings), MOST)
         partial = Partial(stored_i.shape[1], stored_f.shape[1])
         partial.stored_i, partial.stored_f = (grown(array, max(len(array), ROOM)) for array in (stored_i, stored_f))
         return partial

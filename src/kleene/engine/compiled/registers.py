@@ -60,11 +60,13 @@ class Registers:
     def null_bit(self, register: Register) -> int:
         return self.all.index(register)
 
-    def require_strings(self, runs: Array, strings: int) -> None:
-        """Registers of a snapshot that hold strings have codes of the dictionary; those that hold none have 0."""
+    def require_values(self, runs: Array, strings: int, events: int) -> None:
+        """In a snapshot, strings are codes of the dictionary (0 where there is none), and events are not too many."""
         for register in self.all:
             if register.kind == "s":
                 require_within(runs[:, self.place(register)[1]], 0, max(strings, 1), "stored_i")
+            elif register.function == "count":
+                require_within(runs[:, self.place(register)[1]], 0, events + 1, "stored_i")
 
     @property
     def integers(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 def events_of(component, count, at, label, node, edge, version):
     """The rows that a run selected for a component, oldest first; the run is known by its head and its version."""
-    rows = np.empty(count, np.int64)
+    rows = np.zeros(count, np.int64)
     left = count
     while at >= 0 and left > 0:
         if node[at, 1] == component:
