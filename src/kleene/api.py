@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.analysis.analyze import analyze
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
 from kleene.analysis.value_types import FUNCTIONS
 from kleene.engine import compressed
@@ -19,7 +20,7 @@ from kleene.engine.choice import SMALL
 from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
-from kleene.engine.run import Runner, run
+from kleene.engine.run import Runner, result_schema, run
 from kleene.engine.sampling import sampled_statistics
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
@@ -29,6 +30,7 @@ from kleene.ir.text import query_text
 from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
+from kleene.plan.limits import checked_limits
 from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.plan.statistics import checked_statistics
 from kleene.schema import Schema
@@ -58,6 +60,9 @@ class Query:
         engine: str = "auto",
         algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
+        memory_limit: int | str | None = None,
+        match_limit: int | None = None,
+        time_limit: float | None = None,
         match_order: bool = False,
         match_id: bool = False,
         plan: Mapping[str, str] | None = None,
@@ -93,6 +98,11 @@ class Query:
         algorithm: for SASE queries on the compiled engine, "auto", "basic", "merge" or "backtrack" (SASE+ 2008 §5.2).
         run_limit: the most partial matches that a partition may have at once, or sequences that one event may complete,
             before an error is raised.
+        memory_limit: how much the matches, buffers and results of the call may hold, in bytes or as a text like
+            "2 GB"; by default half of the memory that the process may use. On Spark it is that of a task.
+        match_limit: the most matches of the call; on Spark of a task, on a stream of a task in a micro-batch.
+        time_limit: the most seconds of the call, the making of machine code included; on Spark of a task's piece of
+            work. Beyond any of these limits an error says what grew, and how far the call came.
         plan: hints for SASE queries, by name, such as {"operators": "nfa"} or {"scan": "ais"}; see docs/plans.md.
         statistics: {"events": {type: count}, "distinct": {attribute: count}}, by which a plan is chosen; for tables in
             this process they are measured on a sample.
@@ -115,6 +125,7 @@ class Query:
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
+        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, match_order, match_id)
             key = OrderKey(())
@@ -128,16 +139,58 @@ class Query:
                 self.definition, events, key, type_column, options, given, on_stream, match_order=match_order
             )
             return job.matches()
-        if is_row_pattern(self.definition):
-            return match_rows(self.definition, events, options)
-        table, chosen = prepare(self.definition, events, key, type_column, options)
+        table, chosen = self._prepared(events, key, type_column, options)
         if mode == "compressed":
             return Runner(chosen).compressed(table)
-        return run(
-            chosen,
-            table,
-            id_columns=columns_read(chosen.query, table.column_names, key.columns) if match_id else None,
+        return run(chosen, table, id_columns=id_columns(chosen, table, key) if match_id else None)
+
+    def match_batches(
+        self,
+        events: Any,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        format: str = "all",
+        engine: str = "auto",
+        algorithm: str = "auto",
+        run_limit: int = DEFAULT_RUN_LIMIT,
+        memory_limit: int | str | None = None,
+        match_limit: int | None = None,
+        time_limit: float | None = None,
+        match_id: bool = False,
+        plan: Mapping[str, str] | None = None,
+        statistics: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows of `match`, in the same order, in batches that are made while they are read.
+
+        Memory does not grow with the number of matches: where rows must wait to be put in order, they wait on disk.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["A"] * 200, "t": range(200)})
+        >>> pairs = sase("PATTERN SEQ(A a, A b) RETURN a.t AS a, b.t AS b")
+        >>> [batch.num_rows for batch in pairs.match_batches(events, order_by="t")]
+        [10000, 9900]
+
+        The arguments are those of `match`; events are in this process.
+        """
+        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
+        options |= {"plan": plan, "statistics": statistics}
+        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
+        if is_spark(events):
+            raise UnsupportedError(
+                "match_batches reads events in this process, and Spark DataFrames were given",
+                hint="Use match, which gives back a DataFrame: Spark makes its rows as they are read, too.",
+            )
+        if is_row_pattern(self.definition):
+            refuse_order(order_by, tie_break, format, False, match_id)
+        key = make_order_key(() if order_by is None else order_by, tie_break)
+        table, chosen = self._prepared(events, key, type_column, options)
+        names = id_columns(chosen, table, key) if match_id else None
+        batches = (
+            batch for found in Runner(chosen).batches(table, id_columns=names) for batch in found.table.to_batches()
         )
+        return pa.RecordBatchReader.from_batches(result_schema(chosen, table.schema, id_columns=names), batches)
 
     def progress(
         self,
@@ -150,6 +203,9 @@ class Query:
         engine: str = "auto",
         algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
+        memory_limit: int | str | None = None,
+        match_limit: int | None = None,
+        time_limit: float | None = None,
         plan: Mapping[str, str] | None = None,
         statistics: Mapping[str, Mapping[str, float]] | None = None,
         snapshot: bytes | None = None,
@@ -164,10 +220,11 @@ class Query:
 
         like: a table with the columns of the pieces; its rows do not matter.
         snapshot: what `Progress.snapshot()` of the same query gave; it goes on from there.
-        The other arguments are those of `match`.
+        The other arguments are those of `match`; limits of matches and of time are those of each piece.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
         options |= {"plan": plan, "statistics": statistics}
+        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, False)
             table, chosen = prepare_rows(self.definition, like, options)
@@ -231,8 +288,10 @@ class Query:
             on_stream = jobs.StreamOptions(order, unbounded_state, buckets=buckets)
             job = jobs.make_job(self.definition, events, key, type_column, options, given, on_stream)
             table, chosen, on_spark = None, job.plan, job.explanation()
+        elif events is None:
+            table, chosen = None, self._planned(options)
         else:
-            table, chosen = self._explained(events, key, type_column, options)
+            table, chosen = self._prepared(events, key, type_column, options)
         if code:
             return explain_code(chosen)
         if dot or svg:
@@ -244,16 +303,18 @@ class Query:
             )
         return explain_text(chosen, table if analyze else None, on_spark)
 
-    def _explained(
-        self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
-    ) -> tuple[pa.Table | None, Plan]:
-        """The events in their order, where they are in this process, and the plan."""
+    def _planned(self, options: Mapping[str, Any]) -> Plan:
+        """The plan for events of which nothing is known."""
         if is_row_pattern(self.definition):
-            if events is None:
-                return None, make_plan(analyze_row_pattern(self.definition, None), **options)
+            return make_plan(analyze_row_pattern(self.definition, None), **options)
+        return make_plan(analyze(self.definition), **options)
+
+    def _prepared(
+        self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
+    ) -> tuple[pa.Table, Plan]:
+        """The events in their order, and the plan for them."""
+        if is_row_pattern(self.definition):
             return prepare_rows(self.definition, events, options)
-        if events is None:
-            return None, make_plan(analyze(self.definition), **options)
         return prepare(self.definition, events, order, type_column, options)
 
 
@@ -319,10 +380,10 @@ def plan_events(
     return plan
 
 
-def match_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> pa.Table:
-    """The matches of a row pattern, or of the regular-expression operator, in a table."""
-    table, plan = prepare_rows(definition, events, options)
-    return run(plan, table)
+def id_columns(plan: Plan, table: pa.Table, order: OrderKey) -> list[str]:
+    """The columns that ids of matches are made of."""
+    assert isinstance(plan.query, AnalyzedQuery)
+    return columns_read(plan.query, table.column_names, order.columns)
 
 
 def prepare_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> tuple[pa.Table, Plan]:

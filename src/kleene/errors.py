@@ -6,6 +6,7 @@ KleeneError
 ├── UnsupportedError   (NotImplementedError)   it means something that this path cannot do
 ├── SchemaError        (ValueError)            the input's columns do not fit
 ├── ExecutionError     (RuntimeError)          the data itself cannot be processed
+│   └── LimitError                             a limit of runs, matches, memory or time was reached
 └── SnapshotError      (ValueError)            a saved state is damaged or foreign
 """
 
@@ -72,6 +73,10 @@ class SchemaError(KleeneError, ValueError):
 
 class ExecutionError(KleeneError, RuntimeError):
     """The events themselves cannot be processed: a NULL order key, an overflow, too many runs."""
+
+
+class LimitError(ExecutionError):
+    """A limit that guards the call was reached: of runs, matches, memory or time."""
 
 
 class SnapshotError(KleeneError, ValueError):

@@ -13,6 +13,7 @@ from kleene.engine.run import run
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
 from kleene.ir.query import QueryDefinition
 from kleene.lang import sase as sase_language
+from kleene.plan.limits import checked_limits
 from kleene.plan.plan import DEFAULT_RUN_LIMIT
 
 
@@ -40,6 +41,9 @@ class Program:
         format: str = "all",
         engine: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
+        memory_limit: int | str | None = None,
+        match_limit: int | None = None,
+        time_limit: float | None = None,
         order: str = "time",
         unbounded_state: str = "refuse",
         buckets: int = BUCKETS,
@@ -57,7 +61,8 @@ class Program:
         [{'first': 1, 'second': 2}]
         """
         key = make_order_key(order_by, tie_break)
-        options = {"format": format, "engine": engine, "run_limit": run_limit}
+        options: dict[str, Any] = {"format": format, "engine": engine, "run_limit": run_limit}
+        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
         on_spark = is_spark(_flat(events))
         on_stream = {"order": order, "unbounded_state": unbounded_state, "buckets": buckets}
         runner = _SparkRunner(options, on_stream) if on_spark else _ArrowRunner(options)

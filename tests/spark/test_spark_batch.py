@@ -195,3 +195,13 @@ def test_nested_columns_break_ties_too(spark) -> None:
     query = kleene.sase("PATTERN SEQ(E p, E q) RETURN p.xs AS first, q.xs AS second")
     for frame in (one.union(other), other.union(one)):
         assert [tuple(row) for row in query.match(frame, order_by="t").collect()] == [([1], [2])]
+
+
+def test_limits_are_those_of_a_task(spark) -> None:
+    pairs = kleene.sase("EVENT SEQ(Shelf a, Shelf b) RETURN a.t AS a, b.t AS b")
+    frame = spark.createDataFrame(pa.table({"type": ["Shelf"] * 9, "t": range(9)}))
+    assert pairs.match(frame, order_by="t", match_limit=36).count() == 36
+    with pytest.raises(Exception, match="more matches than the match limit of 35"):
+        pairs.match(frame, order_by="t", match_limit=35).collect()
+    with pytest.raises(kleene.UnsupportedError, match="match_batches reads events in this process"):
+        pairs.match_batches(frame, order_by="t")

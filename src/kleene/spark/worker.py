@@ -14,8 +14,9 @@ from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import check_order_key, decoded, null_order_key
 from kleene.engine.progress import Progress, ProgressQuery
 from kleene.engine.ranges import Candidates, RangeMatcher, Ranges, Reach, is_choosing, one_range
+from kleene.engine.results import ResultBatch
 from kleene.engine.rows import with_computed_keys
-from kleene.engine.run import ResultBatch, Runner
+from kleene.engine.run import Runner
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError, UnsupportedError, printable
 from kleene.plan.plan import Plan
@@ -123,7 +124,7 @@ class Matcher:
             return iter(())
         if self.mixed_by:
             events = sorted_table(events, self.mixed_by)
-        return runner.batches(events, self.with_times)
+        return runner.batches(events, self.with_times, in_order=False)
 
     def _is_cut(self, events: pa.Table) -> bool:
         """Whether a group's events are a range's. Without a key all are, but for group 0, which is all in one piece."""
