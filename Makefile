@@ -74,7 +74,7 @@ bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, bes
 bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency
 	$(BIN)/python benchmarks/stream.py
 
-fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries and tables
+fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries, forge 100,000 snapshots, check bounds
 	$(BIN)/python benchmarks/fuzz.py
 
 soak: check-java $(STAMP) ## Kill streams on Spark 20 times and compare what they gave out with the answer in batch

@@ -1,17 +1,26 @@
-"""Tries the generated engine against the reference engine on many generated queries and tables, in all languages.
+"""Looks for queries, tables and snapshots that the engines do not stand: run it with `make fuzz`.
 
-Run it with `make fuzz`. The cases are those of the agreement tests, from other seeds; the last of each language are
-compiled as well. It ends with status 1 if anything was different, and prints the smallest query for which it was.
+Sections, of which `--section` runs one alone:
+
+    agreement   the generated engine against the reference engine on generated queries and tables, in all languages; the
+                last of each language are compiled as well
+    snapshots   forged snapshots, with right checksums, of every engine, in processes of their own with bounded memory
+    bounds      all matching cases as machine code that checks every index, in a process of its own; takes an hour
+
+It prints a line for each part, and ends with status 1 if anything was wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import subprocess
 import sys
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,22 +28,99 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from agreement import EXAMPLES, Example, disagreement, sase_examples
 
+TESTS = Path(__file__).parent.parent / "tests"
 AT_ONCE = 500
+FORGERIES_OF_A_PROCESS = 10_000
+MOST_MEMORY = 8 << 30
+SECTIONS = ("agreement", "snapshots", "bounds")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--section", choices=SECTIONS, action="append", help="only this one")
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--compiled", type=int, default=500, help="how many of them are compiled as well")
+    parser.add_argument("--forgeries", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--forge-from", type=int, help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.forge_from is not None:
+        return forge(options.forge_from, options.forgeries)
+    failures = 0
+    for section in options.section or SECTIONS:
+        failures += {"agreement": agreement, "snapshots": snapshots, "bounds": bounds}[section](options)
+    return 1 if failures else 0
+
+
+def agreement(options: argparse.Namespace) -> int:
     failures = 0
     for language in ("sase", "row pattern", "regex"):
         count, compiled = options.cases // 3 + 1, options.compiled // 3 + 1
         failures += tried(language, count, options.seed, "generated")
         failures += tried(language, compiled, options.seed, "compiled")
-    return 1 if failures else 0
+    return failures
+
+
+# ---- forged snapshots
+
+
+def snapshots(options: argparse.Namespace) -> int:
+    """How many forgeries ended a process, or raised what is not Kleene's."""
+    began, found, failures = time.monotonic(), Counter[str](), 0
+    for begin in range(0, options.forgeries, FORGERIES_OF_A_PROCESS):
+        count = min(FORGERIES_OF_A_PROCESS, options.forgeries - begin)
+        first = options.seed * 1_000_003 + begin
+        command = [sys.executable, __file__, "--forge-from", str(first), "--forgeries", str(count)]
+        process = subprocess.run(command, capture_output=True, text=True)
+        for line in process.stdout.splitlines():
+            kind, _, number = line.partition(" ")
+            found[kind] += int(number)
+        if process.returncode:
+            failures += 1
+            print(f"from {first}: status {process.returncode}", process.stderr[-3000:], sep="\n", flush=True)
+    told = ", ".join(f"{number:,} {kind}" for kind, number in found.most_common())
+    print(f"snapshots    forged     {told}, {failures} failed, {time.monotonic() - began:.0f} s", flush=True)
+    return failures
+
+
+def forge(first: int, count: int) -> int:
+    import resource
+
+    from forged_snapshots import forged, outcome, real_snapshots
+
+    real = real_snapshots("compiled")
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    found, foreign = Counter[str](), 0
+    for number in range(first, first + count):
+        name, query, snapshot = real[number % len(real)]
+        try:
+            found[outcome(query, forged(snapshot, random.Random(number)))] += 1
+        except Exception:
+            foreign += 1
+            print(f"forgery {number} of {name}", traceback.format_exc(limit=-6), sep="\n", file=sys.stderr)
+    for kind, number in found.items():
+        print(kind, number)
+    return 1 if foreign else 0
+
+
+# ---- bounds
+
+
+def bounds(_: argparse.Namespace) -> int:
+    """Whether a matching case, as machine code that checks every index, meets a wrong one or gives another answer."""
+    began = time.monotonic()
+    environment = os.environ | {"KLEENE_CHECK_BOUNDS": "1"}
+    suite = str(TESTS / "engine" / "compiled" / "test_cases_compiled.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", suite]
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=TESTS.parent)
+    print(f"bounds       compiled   {process.stdout.splitlines()[-1]}, {time.monotonic() - began:.0f} s", flush=True)
+    if process.returncode:
+        print(process.stdout[-5000:], process.stderr[-2000:], sep="\n", flush=True)
+    return 1 if process.returncode else 0
+
+
+# ---- agreement
 
 
 def tried(language: str, count: int, seed: int, engine: str) -> int:

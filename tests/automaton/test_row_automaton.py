@@ -29,6 +29,8 @@ def automaton_of(pattern: str):
     [
         ("A B", "start  → A\nA      → B\nB      → F"),
         ("A*", "start  → A, F\nA      → A, F"),
+        ("A+", "start  → A\nA      → A, F"),
+        ("A{2,}", "start  → A·1\nA·1    → A·2\nA·2    → A·2, F"),
         ("A*?", "start  → F, A\nA      → F, A"),
         ("A | B", "start  → A, B\nA      → F\nB      → F"),
         ("(A | B)? C", "start  → A, B, C\nA      → C\nB      → C\nC      → F"),

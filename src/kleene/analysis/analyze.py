@@ -36,7 +36,7 @@ def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by:
     positive = [name for name, variable in scope.variables.items() if not variable.is_negative]
     order = {name: number for number, name in enumerate(positive)}
     placed: dict[str, list[Placed]] = defaultdict(list)
-    for conjunct in conjuncts([*resolved, *extra], scope):
+    for conjunct in conjuncts([*resolved, *extra], order, scope):
         item = place(conjunct, order, scope)
         placed[item.variable].append(item)
     having = definition.having

@@ -1,23 +1,26 @@
 """WHERE to conjuncts, each in its place.
 
 SEMANTICS §3 "Predicate placement", after SASE+ 2008 §3.2 step 2: conjunctive normal form, then every conjunct goes to
-the variable that is bound last.
+the variable that is bound last. Where OR over AND would make too many conjuncts, those of a variable stand together as
+one condition, which says the same (`_by_moment`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import product
+from math import prod
 
 from kleene.analysis.analyzed import Conjunct
 from kleene.analysis.scope import Scope
-from kleene.errors import AnalysisError, listed, printable
+from kleene.errors import listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 
-MOST_CONJUNCTS = 5_000
+MANY_CONJUNCTS = 64  # what is distributed in any case
+MOST_CONJUNCTS = 1_000  # of a condition that cannot be left together
 
 
 class Moment(IntEnum):
@@ -49,27 +52,104 @@ class Placed:
     moments: tuple[Moment, ...]
 
 
-def conjuncts(predicates: Iterable[ir.Expr], scope: Scope) -> list[ir.Expr]:
-    """The predicates in conjunctive normal form, each conjunct once.
+def conjuncts(predicates: Iterable[ir.Expr], order: dict[str, int], scope: Scope) -> list[ir.Expr]:
+    """The predicates in conjunctive normal form, each conjunct once; `order` says when variables are bound.
 
     Atoms whose attributes can be missing are wrapped in `IfPresent`, after NOT has been pushed inward.
     """
     found: dict[ir.Expr, None] = {}
     for predicate in predicates:
-        for clause in _clauses(inverted_inward(predicate, scope), scope):
-            atoms = tuple(dict.fromkeys(clause))
-            found[atoms[0] if len(atoms) == 1 else _or(atoms)] = None
-        if len(found) > MOST_CONJUNCTS:
-            raise _too_many_conjuncts(predicate, scope)
+        for condition in _parts(inverted_inward(predicate, scope)):
+            found |= dict.fromkeys(_conjuncts(condition, order, scope))
     return list(found)
 
 
-def _too_many_conjuncts(predicate: ir.Expr, scope: Scope) -> AnalysisError:
-    return scope.fail(
-        f"the condition has more than {MOST_CONJUNCTS:,} conjuncts when OR is distributed over AND",
-        predicate.span,
-        "Write it as a conjunction of smaller conditions, or as several queries.",
+def _conjuncts(condition: ir.Expr, order: dict[str, int], scope: Scope) -> Iterable[ir.Expr]:
+    count = _clause_count(condition)
+    if count > MANY_CONJUNCTS and _can_stay_together(condition, scope):
+        return _by_moment(condition, order)
+    if count > MOST_CONJUNCTS:
+        raise scope.fail(
+            f"the condition has more than {MOST_CONJUNCTS:,} conjuncts when OR is distributed over AND",
+            condition.span,
+            "Write it as a conjunction of smaller conditions, or as several queries.",
+        )
+    clauses = (tuple(dict.fromkeys(clause)) for clause in _clauses(condition))
+    return [atoms[0] if len(atoms) == 1 else _or(atoms) for atoms in clauses]
+
+
+def _parts(condition: ir.Expr) -> Iterable[ir.Expr]:
+    if isinstance(condition, ir.And):
+        for operand in condition.operands:
+            yield from _parts(operand)
+    else:
+        yield condition
+
+
+def _clause_count(expression: ir.Expr) -> int:
+    match expression:
+        case ir.And(operands=operands):
+            return sum(map(_clause_count, operands))
+        case ir.Or(operands=operands):
+            return prod(map(_clause_count, operands))
+    return 1
+
+
+def _can_stay_together(condition: ir.Expr, scope: Scope) -> bool:
+    """Whether no conjunct of the condition is about each event of a Kleene variable, or about a negation.
+
+    Those are decided one by one: where there is no a[i], a conjunct that mentions it holds, and others need not.
+    """
+    variables = scope.variables
+    return not any(
+        variables[name].is_negative
+        or position in _INDEXED_BY_I
+        or (position is Position.EACH and variables[name].is_kleene)
+        for name, position in _references(condition)
     )
+
+
+def _by_moment(condition: ir.Expr, order: dict[str, int]) -> list[ir.Expr]:
+    """For each moment at which a part is decided, all conjuncts decided by then, as one condition.
+
+    A conjunct that needs more contains a part that is not decided yet; with that part TRUE it says nothing. So the
+    condition with all such parts TRUE is the conjunction of the others, however many they are:
+    (a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4) is (a.x = 1 OR a.x = 3) when a is bound.
+    """
+    moments = {atom: _decided_at(atom, order) for atom in _atoms(condition)}
+    found: dict[ir.Expr, None] = {}
+    for moment in sorted(set(moments.values())):
+        known = _with_later_true(condition, {atom for atom, when in moments.items() if when <= moment})
+        if known is not None:
+            found |= dict.fromkeys(_parts(known))
+    return list(found)
+
+
+def _with_later_true(condition: ir.Expr, known: set[ir.Expr]) -> ir.Expr | None:
+    """The condition with all atoms TRUE that are not known; None where that makes it TRUE."""
+    match condition:
+        case ir.And(operands=operands):
+            left = [part for part in (_with_later_true(operand, known) for operand in operands) if part is not None]
+            return left[0] if len(left) == 1 else replace(condition, operands=tuple(left)) if left else None
+        case ir.Or(operands=operands):
+            parts = [_with_later_true(operand, known) for operand in operands]
+            sure = tuple(part for part in parts if part is not None)
+            return replace(condition, operands=sure) if len(sure) == len(parts) else None
+    return condition if condition in known else None
+
+
+def _atoms(condition: ir.Expr) -> Iterable[ir.Expr]:
+    match condition:
+        case ir.And(operands=operands) | ir.Or(operands=operands):
+            for operand in operands:
+                yield from _atoms(operand)
+        case _:
+            yield condition
+
+
+def _decided_at(atom: ir.Expr, order: dict[str, int]) -> tuple[int, Moment]:
+    moments = [(order[name], _MOMENT_OF_POSITION[position]) for name, position in _references(atom)]
+    return max(moments, default=(0, Moment.BEGIN))
 
 
 def _or(atoms: tuple[ir.Expr, ...]) -> ir.Or:
@@ -111,18 +191,13 @@ def _outside_aggregates(expression: ir.Expr) -> Iterable[ir.Expr]:
         yield from _outside_aggregates(child)
 
 
-def _clauses(expression: ir.Expr, scope: Scope) -> list[tuple[ir.Expr, ...]]:
+def _clauses(expression: ir.Expr) -> list[tuple[ir.Expr, ...]]:
     """Conjunctive normal form: a list of alternatives of which, for each item, one must hold."""
     match expression:
         case ir.And(operands=operands):
-            return [clause for operand in operands for clause in _clauses(operand, scope)]
+            return [clause for operand in operands for clause in _clauses(operand)]
         case ir.Or(operands=operands):
-            choices = [_clauses(operand, scope) for operand in operands]
-            count = 1
-            for choice in choices:
-                count *= len(choice)
-                if count > MOST_CONJUNCTS:
-                    raise _too_many_conjuncts(expression, scope)
+            choices = map(_clauses, operands)
             return [tuple(atom for part in combination for atom in part) for combination in product(*choices)]
     return [(expression,)]
 

@@ -2,8 +2,8 @@
 
 A state is "this occurrence of a variable was matched last"; an edge leads to the occurrence that may come next, or to
 the final state. There are no ε-moves (Glushkov's construction, with lists where it has sets): the order of a state's
-edges is the order in which the standard prefers what follows. Repetitions with bounds are written out, PERMUTE is the
-alternation of its orders.
+edges is the order in which the standard prefers what follows. Repetitions with bounds are written out; those without
+go back to where they began. PERMUTE is the alternation of its orders, which share what they have in common.
 """
 
 from __future__ import annotations
@@ -11,13 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
+from math import factorial
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.errors import UnsupportedError
-from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Sequence, Variable
+from kleene.ir.pattern import (
+    Alternation,
+    Anchor,
+    Exclusion,
+    Pattern,
+    Permutation,
+    Repeat,
+    Sequence,
+    Variable,
+    has_one_way,
+)
 from kleene.ir.text import expression_text
 
 MOST_STATES = 20_000
+MOST_EDGES = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,8 @@ class RowAutomaton:
 
 
 def compile_row_automaton(query: AnalyzedRowPattern) -> RowAutomaton:
+    if state_count(query.definition.pattern) > MOST_STATES:
+        raise UnsupportedError(f"the automaton of the pattern has more than {MOST_STATES:,} states")
     builder = _Builder()
     part = builder.part(query.definition.pattern, False)
     following = [builder.following[number] for number in range(len(builder.states))]
@@ -58,6 +72,27 @@ def compile_row_automaton(query: AnalyzedRowPattern) -> RowAutomaton:
         tuple(map(_edges, following)),
         tuple((name, expression_text(condition)) for name, condition in query.conditions),
     )
+
+
+def state_count(pattern: Pattern) -> int:
+    """How many states the automaton of the pattern has.
+
+    >>> state_count(Permutation(tuple(map(Variable, "ABCDEFGH"))))
+    1024
+    """
+    match pattern:
+        case Variable():
+            return 1
+        case Sequence(elements=parts) | Alternation(alternatives=parts):
+            return sum(map(state_count, parts))
+        case Permutation(elements=parts):
+            copies = 2 ** (len(parts) - 1) if has_one_way(pattern.elements) else factorial(len(parts))
+            return copies * sum(map(state_count, parts))
+        case Repeat(element=element, least=least, most=most):
+            return state_count(element) * (max(least, 1) if most is None else most)
+        case Exclusion(element=element):
+            return state_count(element)
+    return 0
 
 
 Way = tuple[int | None, bool, bool]
@@ -79,6 +114,7 @@ class _Builder:
     def __init__(self) -> None:
         self.states: list[RowState] = []
         self.following: dict[int, list[Way]] = {}
+        self._edges = 0
 
     def part(self, pattern: Pattern, excluded: bool) -> _Part:
         match pattern:
@@ -88,6 +124,8 @@ class _Builder:
                 return self._sequence([self.part(element, excluded) for element in elements])
             case Alternation(alternatives=alternatives):
                 return self._alternation([self.part(choice, excluded) for choice in alternatives])
+            case Permutation(elements=elements) if has_one_way(elements):
+                return self._permutation(elements, excluded)
             case Permutation(elements=elements):
                 return self._alternation([self.part(Sequence(order), excluded) for order in permutations(elements)])
             case Repeat():
@@ -100,8 +138,6 @@ class _Builder:
 
     def _variable(self, name: str, excluded: bool) -> _Part:
         number = len(self.states)
-        if number >= MOST_STATES:
-            raise UnsupportedError(f"the automaton of the pattern has more than {MOST_STATES:,} states")
         self.states.append(RowState(number, name, excluded))
         self.following[number] = [_THROUGH]
         return _Part([(number, False, False)], [number])
@@ -109,8 +145,7 @@ class _Builder:
     def _sequence(self, parts: list[_Part]) -> _Part:
         whole = _Part([_THROUGH])
         for part in reversed(parts):
-            for state in part.states:
-                self.following[state] = _spliced(self.following[state], whole.first)
+            self._continue(part, whole.first)
             whole = _Part(_spliced(part.first, whole.first), part.states + whole.states)
         return whole
 
@@ -120,22 +155,56 @@ class _Builder:
         )
 
     def _repeat(self, repeat: Repeat, excluded: bool) -> _Part:
-        """X{2,} is X X X*, and X{1,3} is X (X (X)?)?."""
-        required = [self.part(repeat.element, excluded) for _ in range(repeat.least)]
+        """X{2,} is X X+, and X{1,3} is X (X (X)?)?."""
         if repeat.most is None:
-            return self._sequence([*required, self._star(self.part(repeat.element, excluded), repeat.greedy)])
+            before = [self.part(repeat.element, excluded) for _ in range(repeat.least - 1)]
+            return self._sequence([*before, self._loop(self.part(repeat.element, excluded), repeat)])
+        required = [self.part(repeat.element, excluded) for _ in range(repeat.least)]
         optional = _Part([_THROUGH])
         for _ in range(repeat.most - repeat.least):
             more = self._sequence([self.part(repeat.element, excluded), optional])
             optional = _Part(_optional(more.first, repeat.greedy), more.states)
         return self._sequence([*required, optional])
 
-    def _star(self, part: _Part, greedy: bool) -> _Part:
+    def _loop(self, part: _Part, repeat: Repeat) -> _Part:
+        """X* and X+: each round goes through the same states, so that nested loops are as small as what they repeat."""
         # A round that consumes nothing leaves the loop, which is what going through the part means here.
-        first = _optional(part.first, greedy)
+        again = _optional(part.first, repeat.greedy)
+        self._continue(part, again)
+        return _Part(part.first if repeat.least else again, part.states)
+
+    def _permutation(self, elements: tuple[Pattern, ...], excluded: bool) -> _Part:
+        """The orders of elements that match in one way only: what is left decides, not the order of what went before.
+
+        PERMUTE(A, B, C) is A (B C | C B) | B (A C | C A) | C (A B | B A), which is the same preference.
+        """
+        made: dict[int, list[Way]] = {0: [_THROUGH]}
+        states: list[int] = []
+
+        def ways_into(left: int) -> list[Way]:  # a bit for each element
+            if left not in made:
+                ways: list[Way] = []
+                for number in [number for number in range(len(elements)) if left >> number & 1]:
+                    part = self.part(elements[number], excluded)
+                    after = ways_into(left & ~(1 << number))
+                    self._continue(part, after)
+                    ways += _spliced(part.first, after)
+                    states.extend(part.states)
+                made[left] = _distinct(ways)
+            return made[left]
+
+        return _Part(ways_into(2 ** len(elements) - 1), states)
+
+    def _continue(self, part: _Part, after: list[Way]) -> None:
+        """Where a state leaves the part, it goes on with the ways after."""
+        if after == [_THROUGH]:
+            return
         for state in part.states:
-            self.following[state] = _spliced(self.following[state], first)
-        return _Part(first, part.states)
+            before = self.following[state]
+            self.following[state] = _spliced(before, after)
+            self._edges += len(self.following[state]) - len(before)
+            if self._edges > MOST_EDGES:
+                raise UnsupportedError(f"the automaton of the pattern has more than {MOST_EDGES:,} edges")
 
 
 def _optional(first: list[Way], greedy: bool) -> list[Way]:

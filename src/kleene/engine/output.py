@@ -14,9 +14,11 @@ from kleene.analysis.analyzed import AnalyzedQuery, Component
 from kleene.analysis.value_types import type_of
 from kleene.engine.events import Events, decoded
 from kleene.engine.matches import Array, FlatMatches, Match
+from kleene.errors import SchemaError, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import EventBindings, evaluate
 from kleene.ir.expr import Position
+from kleene.ir.text import expression_text
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -24,6 +26,7 @@ from kleene.schema import (
     FLOAT,
     INTEGER,
     MOST_DECIMAL_DIGITS,
+    NULL,
     STRING,
     ArrayType,
     DecimalType,
@@ -94,7 +97,11 @@ def is_taken(expression: ir.Expr) -> bool:
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    return array if array.type.equals(type_) else array.cast(type_)
+    if array.type.equals(type_):
+        return array
+    if pa.types.is_list(type_) and pa.types.is_null(type_.value_type):  # Arrow's cast loses the lengths of such lists
+        return pa.array(array.to_pylist(), type_)
+    return array.cast(type_)
 
 
 def _named(query: AnalyzedQuery) -> Iterable[int]:
@@ -147,7 +154,7 @@ def _measure_column(
             chosen = [next((p for p in part[::step] if is_valid[p]), None) for part in parts]
             return _taken(events, name, chosen)
     values = [_value(expression, names, events, matches.match(m)) for m in range(len(matches))]
-    return arrow_values(values, type_of(expression), arrow_field(expression, columns).type)
+    return computed_column(expression, values, columns)
 
 
 def _value(expression: ir.Expr, names: list[str], events: Events, match: Match) -> Any:
@@ -181,8 +188,23 @@ def arrow_type(type_: Type) -> pa.DataType:
     return _ARROW_TYPES.get(type_, pa.null())
 
 
+def computed_column(expression: ir.Expr, values: list[Any], columns: pa.Schema) -> pa.Array:
+    """Plain values of an expression as an Arrow array; an error that names the column if there can be none."""
+    try:
+        return arrow_values(values, type_of(expression), arrow_field(expression, columns).type)
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        read = sorted({node.name for node in ir.walk(expression) if isinstance(node, ir.Attribute)})
+        raise SchemaError(
+            f"{printable(expression_text(expression), 200)} cannot be given out: the type of the column {listed(read)} "
+            f"only travels as it is ({printable(str(error), 200)})",
+            hint="Cast the column to a number, a string or a time first.",
+        ) from None
+
+
 def arrow_numbers(values: Array, is_null: Array, type_: Type, target: pa.DataType) -> pa.Array:
     """Plain values that are numbers, in an array, as an Arrow array of the target type."""
+    if type_ == NULL:
+        return pa.nulls(len(values), target)
     if type_ == BOOLEAN:
         return pa.array(values != 0, mask=is_null).cast(target)
     numbers = pa.array(values, mask=is_null)

@@ -7,7 +7,9 @@ matches that are open; it can be saved as bytes at any time, and restored.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +30,9 @@ from kleene.engine.results import MatchRows, ResultBatch, output_batches, table_
 from kleene.engine.row_columns import one_row_table
 from kleene.engine.rows import check_follows, rows_of_matches
 from kleene.engine.run import program_of, result_schema
+from kleene.engine.saved_parts import SavedParts, require
 from kleene.engine.snapshot import pack, unpack
-from kleene.errors import SchemaError, SnapshotError, UnsupportedError, listed, printable
+from kleene.errors import ExecutionError, SchemaError, SnapshotError, UnsupportedError, listed, printable
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
@@ -55,7 +58,7 @@ class NoProgress:
     def saved(self) -> dict[str, Any]:
         return {}
 
-    def load(self, parts: Mapping[str, Any]) -> None:
+    def load(self, parts: SavedParts) -> None:
         pass
 
 
@@ -111,9 +114,27 @@ class Progress:
         self._engine = query.started()
         self._is_finished = False
         self._last: pa.Table | None = None  # the event that came last
+        self._feeding = threading.Lock()
 
     def feed(self, table: pa.Table, is_last: bool = False) -> pa.Table:
         """The matches that can be given out now, in output order. After the last piece there is nothing to feed."""
+        with self._alone():
+            return self._fed(table, is_last)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time: were another to wait, the order of the events would be a matter of chance."""
+        if not self._feeding.acquire(blocking=False):
+            raise ExecutionError(
+                "the stream is being fed by another thread",
+                hint="Feed it from one thread, which gives the events their order, or open one stream for each thread.",
+            )
+        try:
+            yield
+        finally:
+            self._feeding.release()
+
+    def _fed(self, table: pa.Table, is_last: bool) -> pa.Table:
         if self._is_finished:
             raise UnsupportedError(
                 "the stream has ended: its last piece was fed, or a piece was an error",
@@ -148,10 +169,11 @@ class Progress:
 
     def snapshot(self) -> bytes:
         """All that is needed to go on from here, in this process or in another."""
-        if self._is_finished:
-            raise UnsupportedError("the stream has ended: there is nothing to go on with")
-        last = {} if self._last is None else {"last_event": self._last}
-        return pack({**self._engine.saved(), **last, "fingerprint": self._query.fingerprint})
+        with self._alone():
+            if self._is_finished:
+                raise UnsupportedError("the stream has ended: there is nothing to go on with")
+            last = {} if self._last is None else {"last_event": self._last}
+            return pack({**self._engine.saved(), **last, "fingerprint": self._query.fingerprint})
 
     @classmethod
     def restore(cls, query: ProgressQuery, snapshot: bytes) -> Progress:
@@ -163,10 +185,14 @@ class Progress:
                 "the snapshot is of another query, of other columns, or of other options",
                 hint="Restore it with what it was made with.",
             )
-        progress._last = parts.pop("last_event", None)
+        saved = SavedParts(parts, query.columns)
         try:
-            progress._engine.load(parts)
-        except (KeyError, IndexError, ValueError, TypeError) as error:
+            progress._last = saved.table("last_event")
+            require(progress._last is None or progress._last.num_rows == 1, "last_event")
+            progress._engine.load(saved)
+        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError, pa.ArrowException) as error:
+            if isinstance(error, SnapshotError):
+                raise
             raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
         return progress
 

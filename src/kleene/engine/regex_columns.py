@@ -20,7 +20,7 @@ from kleene.engine.compiled.regex_code import NULL_COLUMN
 from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.registers import Register, Registers
 from kleene.engine.events import decoded, plain_values
-from kleene.engine.output import arrow_field, arrow_numbers, arrow_values
+from kleene.engine.output import arrow_field, arrow_numbers, as_type, computed_column
 from kleene.engine.row_output import row_output_schema
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
@@ -34,7 +34,7 @@ def regex_table(query: AnalyzedRowPattern, found: FoundRegex) -> pa.Table:
     outputs = _Outputs(query, found)
     columns = [outputs.column(measure.expression) for measure in query.measures]
     schema = row_output_schema(query, found.table.schema)
-    arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    arrays = [as_type(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.table(arrays, schema=schema).take(pa.array(np.argsort(outputs.ends, kind="stable")))
 
 
@@ -61,7 +61,7 @@ class _Outputs:
             evaluate(expression, _Measured(self._found, number, self, self._collected))
             for number in range(self._found.matches)
         ]
-        return arrow_values(values, type_of(expression), target)
+        return computed_column(expression, values, self._found.table.schema)
 
     def _register(self, register: Register, expression: ir.Expr, target: pa.DataType) -> pa.Array:
         found, registers = self._found, self._found.kernel.generated.registers

@@ -12,7 +12,7 @@ from typing import Any
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
-from kleene.engine.row_output import OutputRow
+from kleene.engine.row_output import POSITION, OutputRow, evaluated_measures
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range, sum_of
@@ -32,7 +32,8 @@ def regex_rows(
     budget: Budget,
 ) -> Iterator[OutputRow]:
     """A row for each match in one partition, at the event that completes it."""
-    conditions = dict(query.conditions)
+    conditions, measures = dict(query.conditions), evaluated_measures(query)
+    columns = {**columns, POSITION: positions}
     aggregates = _aggregates_of([*conditions.values(), *(measure.expression for measure in query.measures)])
     states = _States()
     start = states.number_of((query.definition.pattern, None))
@@ -54,8 +55,8 @@ def regex_rows(
         if complete is not None:
             budget.count(1)
             here = _Bindings(columns, row, complete.aggregates)
-            measures = tuple(evaluate(measure.expression, here) for measure in query.measures)
-            yield OutputRow(positions[row], measures, (positions[row],))
+            values = tuple(evaluate(expression, here) for expression in measures)
+            yield OutputRow(positions[row], values, (positions[row],))
             partial = []
 
 

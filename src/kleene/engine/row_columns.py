@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.row_engine import FoundRows, numbered
 from kleene.engine.events import decoded, plain_values
-from kleene.engine.output import arrow_field, arrow_values, as_type
+from kleene.engine.output import as_type, computed_column
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.row_reference import RowBindings
 from kleene.ir import expr as ir
@@ -79,7 +78,7 @@ class _Measures:
                 offsets = pa.array(self._matches.offsets, pa.int32())
                 return pa.ListArray.from_arrays(offsets, names, mask=pa.array(self._lengths == 0))
         values = [self._value(expression, number) for number in range(len(self._matches))]
-        return arrow_values(values, type_of(expression), arrow_field(expression, self._found.table.schema).type)
+        return computed_column(expression, values, self._found.table.schema)
 
     def taken(self, name: str, rows: Array) -> pa.Array:
         """The column's values in the rows; NULL for row -1."""

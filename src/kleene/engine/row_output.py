@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.analysis.value_types import type_of
 from kleene.engine.events import decoded
-from kleene.engine.output import arrow_field, arrow_values
+from kleene.engine.output import arrow_field, computed_column
 from kleene.engine.row_reference import RowBindings, RowMatch
+from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import RowsPerMatch, Selection
+from kleene.ir.query import Measure
+
+POSITION = "\0position"
+"""A column that every row has: where it stands in the table."""
+
+
+def taken_from(expression: ir.Expr) -> str | None:
+    """The column whose values a measure gives out as they are, whatever their type; None if it computes with them."""
+    match expression:
+        case ir.Attribute(name=name) | ir.Navigation(argument=ir.Attribute(name=name)):
+            return name
+    return None
+
+
+def computed_measures(query: AnalyzedRowPattern) -> list[ir.Expr]:
+    """The measures that need the plain values of columns."""
+    return [item.expression for item in query.measures if taken_from(item.expression) is None]
+
+
+def evaluated_measures(query: AnalyzedRowPattern) -> list[ir.Expr]:
+    """The measures as they are evaluated: of values that are given out as they are, only the position is found."""
+    return [
+        item.expression if taken_from(item.expression) is None else _of_position(item.expression)
+        for item in query.measures
+    ]
+
+
+def _of_position(expression: ir.Expr) -> ir.Expr:
+    if isinstance(expression, ir.Navigation):
+        return replace(expression, argument=_of_position(expression.argument))
+    assert isinstance(expression, ir.Attribute)
+    return replace(expression, name=POSITION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +86,17 @@ def row_output_table(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[
     measures = []
     for number, measure in enumerate(query.measures):
         values = [None if row.measures is None else row.measures[number] for row in rows]
-        field = arrow_field(measure.expression, table.schema)
-        measures.append(arrow_values(values, type_of(measure.expression), field.type))
+        measures.append(_measure_column(measure, values, table))
     of_rows = {name: decoded(taken.column(name)) for name in (*before, *after)}
     columns = [*(of_rows[name] for name in before), *measures, *(of_rows[name] for name in after)]
     return pa.table(columns, schema=schema)
+
+
+def _measure_column(measure: Measure, values: list[Any], table: pa.Table) -> pa.Array:
+    name = taken_from(measure.expression)
+    if name is not None:
+        return decoded(table.column(name).take(pa.array(values, pa.int64())))
+    return computed_column(measure.expression, values, table.schema)
 
 
 def output_rows(
@@ -68,7 +106,8 @@ def output_rows(
     positions: Sequence[int],
 ) -> Iterator[OutputRow]:
     """The rows of one partition; `positions` are those of its rows in the table."""
-    mode, members = query.rows_per_match, query.members
+    mode, members, measures = query.rows_per_match, query.members, evaluated_measures(query)
+    columns = {**columns, POSITION: positions}
     for match in matches:
         length = len(match.variables)
         rows = range(match.start, match.start + length)
@@ -77,12 +116,12 @@ def output_rows(
         )
         order = (positions[match.last], positions[match.start], match.number)
         if mode is RowsPerMatch.ONE or (not length and mode is not RowsPerMatch.ALL_OMIT_EMPTY):
-            yield OutputRow(positions[match.start], _measured(query, bindings), (*order, 0))
+            yield OutputRow(positions[match.start], _measured(measures, bindings), (*order, 0))
         elif length:
             for index, row in enumerate(rows):
                 if not match.is_excluded[index]:
                     here = RowBindings(columns, len(positions), members, rows, match.variables, index + 1, match.number)
-                    yield OutputRow(positions[row], _measured(query, here), (*order, index))
+                    yield OutputRow(positions[row], _measured(measures, here), (*order, index))
 
 
 def unmatched_rows(positions: Sequence[int], rows: Iterable[int]) -> Iterator[OutputRow]:
@@ -90,5 +129,5 @@ def unmatched_rows(positions: Sequence[int], rows: Iterable[int]) -> Iterator[Ou
     return (OutputRow(positions[row], None, (positions[row], positions[row], 0, 0)) for row in rows)
 
 
-def _measured(query: AnalyzedRowPattern, bindings: RowBindings) -> tuple[Any, ...]:
-    return tuple(evaluate(measure.expression, bindings) for measure in query.measures)
+def _measured(measures: Sequence[ir.Expr], bindings: RowBindings) -> tuple[Any, ...]:
+    return tuple(evaluate(expression, bindings) for expression in measures)

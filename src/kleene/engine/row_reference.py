@@ -18,7 +18,7 @@ from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, aggregated, evaluate
 from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
-from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Variable
+from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Variable, has_one_way
 from kleene.ir.pattern import Sequence as PatternSequence
 
 
@@ -151,6 +151,12 @@ class PartitionMatcher:
                     untried.append((rest, row, bound, excluded))
                 case Alternation(alternatives=alternatives):
                     untried += [((choice, rest), row, bound, excluded) for choice in reversed(alternatives)]
+                case Permutation(elements=elements) if has_one_way(elements):
+                    # A (B C | C B) | B …: there is nothing to prefer inside an element, and failures are found early.
+                    for n in reversed(range(len(elements))):
+                        others = Permutation(elements[:n] + elements[n + 1 :])
+                        left = (others, rest) if others.elements else rest
+                        untried.append(((elements[n], left), row, bound, excluded))
                 case Permutation(elements=elements):
                     orders = [PatternSequence(order) for order in permutations(elements)]
                     untried += [((order, rest), row, bound, excluded) for order in reversed(orders)]

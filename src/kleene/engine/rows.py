@@ -19,7 +19,7 @@ from kleene.engine.events import check_order_key, plain_values
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
-from kleene.engine.row_output import OutputRow, output_rows, unmatched_rows
+from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows
 from kleene.engine.row_reference import PartitionMatcher, RowBindings, distinct_key
 from kleene.engine.sorting import sorted_table, table_in_order
 from kleene.errors import ExecutionError, printable
@@ -90,7 +90,7 @@ def _interpreted_rows(
     query: AnalyzedRowPattern, table: pa.Table, run_limit: int, budget: Budget
 ) -> Iterator[OutputRow]:
     assert query.schema is not None
-    used = [condition for _, condition in query.conditions] + [measure.expression for measure in query.measures]
+    used = [condition for _, condition in query.conditions] + computed_measures(query)
     times = [query.order_by[0].name] if query.definition.window else []
     columns = _plain_columns(used, query.schema, table, {**dict.fromkeys(times, query.time_type)})
     for positions in _partitions(query, table):
@@ -123,7 +123,7 @@ class RowMaker:
     def __init__(self, query: AnalyzedRowPattern, table: pa.Table) -> None:
         assert query.schema is not None
         self._query = query
-        self._columns = _plain_columns([measure.expression for measure in query.measures], query.schema, table)
+        self._columns = _plain_columns(computed_measures(query), query.schema, table)
 
     def rows_of(self, found: FoundRows) -> Iterator[OutputRow]:
         is_all = self._query.definition.selection is Selection.ALL_MATCHES

@@ -23,6 +23,21 @@ _HEAD = struct.Struct("<8sH32s")
 _LENGTH = struct.Struct("<Q")
 
 
+_DTYPES = ("<i8", "<f8")
+_UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+    pa.ArrowException,
+)
+
+
 def pack(parts: Mapping[str, Any]) -> bytes:
     """The parts as bytes.
 
@@ -64,7 +79,7 @@ def unpack(snapshot: bytes) -> dict[str, Any]:
         raise SnapshotError("the snapshot is damaged: its checksum is wrong", hint="Use an earlier one, or start anew.")
     try:
         return _parts(payload)
-    except (ValueError, TypeError, KeyError, struct.error, OSError, pa.ArrowInvalid) as error:
+    except _UNREADABLE as error:
         raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
 
 
@@ -74,13 +89,24 @@ def _parts(payload: bytes) -> dict[str, Any]:
     told = json.loads(payload[_LENGTH.size : at])
     found: dict[str, Any] = dict(told["plain"])
     for name, kind, shape, size in told["index"]:
+        if name in found or not 0 <= size <= len(payload) - at:
+            raise ValueError("parts that do not fit")
         body = payload[at : at + size]
         at += size
-        if kind == "table":
-            found[name] = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
-        else:
-            found[name] = np.frombuffer(body, kind).reshape(shape).copy()  # engines write into what they loaded
+        found[name] = _table(body) if kind == "table" else _array(body, kind, shape)
     return found
+
+
+def _array(body: bytes, kind: str, shape: list[int]) -> np.ndarray[Any, Any]:
+    if kind not in _DTYPES:
+        raise ValueError("numbers of another kind")
+    return np.frombuffer(body, kind).reshape(shape).copy()  # engines write into what they loaded
+
+
+def _table(body: bytes) -> pa.Table:
+    table = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
+    table.validate(full=True)  # offsets, dictionaries and texts: whoever reads a value relies on them
+    return table
 
 
 def _table_bytes(table: pa.Table) -> bytes:

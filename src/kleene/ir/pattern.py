@@ -6,7 +6,7 @@ have no negation, but all the rest, nested as one likes; what comes first is pre
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kleene.source import NO_SPAN, Span
@@ -114,6 +114,31 @@ def can_be_empty(pattern: Pattern) -> bool:
         case Exclusion(element=element):
             return can_be_empty(element)
     return isinstance(pattern, Anchor)
+
+
+def has_one_way(elements: Iterable[Pattern]) -> bool:
+    """Whether each element can match given rows in one way only, so that there is nothing to prefer inside it.
+
+    >>> a = Variable("A")
+    >>> has_one_way([a, Repeat(a, 2, 2)]), has_one_way([a, Repeat(a, 0, 1)])
+    (True, False)
+    """
+    for element in elements:
+        match element:
+            case Variable() | Anchor():
+                pass
+            case Sequence(elements=parts):
+                if not has_one_way(parts):
+                    return False
+            case Exclusion(element=inner):
+                if not has_one_way([inner]):
+                    return False
+            case Repeat(element=inner, least=least, most=most):
+                if least != most or not has_one_way([inner]):
+                    return False
+            case _:
+                return False
+    return True
 
 
 def longest(pattern: Pattern) -> int | None:

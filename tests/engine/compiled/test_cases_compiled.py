@@ -1,6 +1,11 @@
-"""Every matching case again, by the generated code run as plain Python, with each algorithm it can have."""
+"""Every matching case again, by the generated code run as plain Python, with each algorithm it can have.
+
+With KLEENE_CHECK_BOUNDS=1 it is compiled, and checks every index: `make fuzz` does that.
+"""
 
 from __future__ import annotations
+
+import os
 
 import pyarrow as pa
 import pytest
@@ -9,6 +14,8 @@ import kleene
 from case_files import Case, check, load_all, run_case
 from row_cases import RowCase, check_rows, load_rows, regex_of
 
+ENGINE = "compiled" if os.environ.get("KLEENE_CHECK_BOUNDS") == "1" else "generated"
+
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
 
@@ -16,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 @pytest.mark.parametrize("case", load_all(), ids=lambda case: case.name)
 def test_sase_case(case: Case, algorithm: str) -> None:
     options = {} if case.is_program else {"algorithm": algorithm}
-    found = run_case(case, engine="generated", **options)
+    found = run_case(case, engine=ENGINE, **options)
     check(case, found.column_names, found.to_pylist())
 
 
@@ -32,8 +39,8 @@ def test_regex_case(case: RowCase) -> None:
 
 def generated_or_skipped(query: kleene.Query, case: RowCase) -> pa.Table:
     try:
-        return query.match(case.table, engine="generated")
+        return query.match(case.table, engine=ENGINE)
     except kleene.UnsupportedError as error:
-        if "the generated engine cannot run this query" not in str(error):
+        if f"the {ENGINE} engine cannot run this query" not in str(error):
             raise
         pytest.skip(error.message)

@@ -1,54 +1,27 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import subprocess
 import sys
-import tempfile
 import textwrap
 import traceback
+import weakref
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kleene.engine.compiled import jit
+from code_folders import FIVE, SIGNATURES, SUM, forget, was_compiled
+from kleene.engine.compiled import code_folder, jit
 
-SUM = """\
-def total(values):
-    result = 0
-    for value in values:
-        result += value
-    return result
-"""
-SIGNATURES = {"total": "int64(int64[::1])"}
-FIVE = np.array([2, 3])
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """An empty cache folder, and no memory of what was loaded before."""
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("KLEENE_CACHE_DIR", str(folder))
-    forget(monkeypatch)
-    jit._fresh_folder.cache_clear()
-    yield folder
-    jit._fresh_folder.cache_clear()
-
-
-def forget(monkeypatch):
-    """What a new process knows."""
-    monkeypatch.setattr(jit, "_loaded", {})
-
-
-def was_compiled(function):
-    return not function.stats.cache_hits
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def process(code, *folders):
     """A Python process that runs the code, with the folders on its path and warnings as errors."""
-    path = os.pathsep.join(map(str, folders))
+    path = os.pathsep.join(filter(None, [*map(str, folders), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
     return subprocess.Popen(
         command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -289,7 +262,7 @@ def test_damaged_machine_code_is_compiled_anew(damage, folder, monkeypatch):
 def test_sound_file_of_unknown_content_is_compiled_anew(folder, monkeypatch):
     jit.load(SUM, SIGNATURES)
     (stored,) = folder.glob("*.bin")
-    stored.write_bytes(jit._sealed(b"no pickle"))
+    stored.write_bytes(code_folder.sealed(b"no code"))
     forget(monkeypatch)
     assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
 
@@ -310,10 +283,10 @@ def test_source_in_the_folder_is_mended_and_never_executed(folder, monkeypatch):
 
 
 def test_full_disk_costs_only_the_cache(folder, monkeypatch):
-    def full(self, data):
+    def full(path, content):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(code_folder, "_replace", full)
     assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
     assert list(folder.iterdir()) == []
 
@@ -324,73 +297,42 @@ def test_folder_that_vanishes_costs_only_the_cache(tmp_path, monkeypatch):
     assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
 
 
-# ---- the folder
+# ---- memory
 
 
-def test_named_folder_is_made(folder):
-    assert jit.cache_folder() == folder
-    assert folder.is_dir()
+def of_generated_code(kind):
+    return [
+        found
+        for found in gc.get_objects()
+        if type(found).__name__ == kind and "kleene_generated" in str(getattr(found, "fndesc", found))
+    ]
 
 
-@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="other platforms have other places")
-def test_users_cache_folder(tmp_path, monkeypatch):
-    monkeypatch.delenv("KLEENE_CACHE_DIR")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert jit.cache_folder() == tmp_path / "xdg" / "kleene"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert jit.cache_folder() == tmp_path / "home" / ".cache" / "kleene"
+def test_what_numba_made_on_the_way_is_freed():
+    results = len(of_generated_code("CompileResult"))
+    kernel = jit.load(SUM, SIGNATURES)["total"]
+    gc.collect()
+    assert len(of_generated_code("CompileResult")) == results
+    assert kernel(FIVE) == 5
 
 
-@pytest.fixture
-def temporary(tmp_path, monkeypatch):
-    """A place for temporary files, where they are needed because the named folder is a file."""
-    place = tmp_path / "temporary"
-    place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("KLEENE_CACHE_DIR", str(tmp_path / "file"))
-    return place
+def test_code_that_was_not_used_for_long_is_dropped(monkeypatch):
+    monkeypatch.setenv("KLEENE_CODE_LIMIT", "2")
+    sources = [SUM.replace("result = 0", f"result = {number}") for number in range(4)]
+    held = jit.load(sources[0], SIGNATURES)["total"]
+    dropped = weakref.ref(jit.load(sources[1], SIGNATURES)["total"])
+    for source in sources[2:]:
+        jit.load(source, SIGNATURES)
+    gc.collect()
+    assert len(jit._loaded) == 2
+    assert dropped() is None
+    assert held(FIVE) == 5, "whoever holds a function keeps it"
+    assert jit.load(sources[1], SIGNATURES)["total"](FIVE) == 6
 
 
-def test_folder_that_cannot_be_made_is_replaced_by_a_private_one(temporary):
-    folder = jit.cache_folder()
-    assert folder.parent == temporary
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert jit.cache_folder() == folder
-    jit.load(SUM, SIGNATURES)
-    assert len(list(folder.iterdir())) == 2
-
-
-def open_to_all(folder):
-    folder.chmod(0o777)
-
-
-def of_another_user(folder):
-    if os.getuid() != 0:
-        pytest.skip("only root can give a folder away")
-    os.chown(folder, 12345, 12345)
-
-
-def a_link(folder):
-    folder.rename(folder.with_name("elsewhere"))
-    folder.symlink_to("elsewhere")
-
-
-@pytest.mark.parametrize("change", [open_to_all, of_another_user, a_link])
-def test_folder_that_others_can_write_to_is_not_trusted(temporary, change):
-    suspect = jit.cache_folder()
-    change(suspect)
-    folder = jit.cache_folder()
-    assert folder.parent == temporary
-    assert folder.name not in (suspect.name, "elsewhere")
-    assert jit.cache_folder() == folder
-
-
-def test_nothing_can_be_written(temporary, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary / "missing" / "too"))
-    monkeypatch.setattr(jit, "_is_made", lambda folder: False)
-    assert jit.cache_folder() is None
-    assert not jit.is_cached(SUM, SIGNATURES)
-    assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
-    assert jit.is_cached(SUM, SIGNATURES), "in this process"
+def test_code_in_use_is_not_dropped_for_newer_code(monkeypatch):
+    monkeypatch.setenv("KLEENE_CODE_LIMIT", "2")
+    often = jit.load(SUM, SIGNATURES)
+    for number in range(1, 4):
+        jit.load(SUM.replace("result = 0", f"result = {number}"), SIGNATURES)
+        assert jit.load(SUM, SIGNATURES) is often

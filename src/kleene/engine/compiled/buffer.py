@@ -5,6 +5,7 @@ What the columns of `node`, `edge` and `version` mean is said in `loops/expansio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,9 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.batches import grown
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.loading import SharedLoops
+from kleene.engine.compiled.registers import Registers
 from kleene.engine.events import window_size
+from kleene.engine.saved_parts import SavedParts, require, require_older, require_within
 from kleene.ir.options import WindowUnit
 from kleene.schema import FLOAT
 
@@ -186,6 +189,83 @@ class Buffer:
         self.counts[3:6] = len(node), len(edge), len(version)
         _renumber(roots, 1, node_numbers[heads])
         _renumber(roots, 2, version_numbers[labels])
+
+
+def loaded_buffer(
+    parts: SavedParts, registers: Registers, kept: int, kleene: Sequence[bool], is_merged: bool, strings: int
+) -> Buffer:
+    """The buffer that was saved, if it is one in which every way back comes to an end, at an event that is kept."""
+    node = parts.array("node", None, 8)
+    edge, version = parts.array("edge", None, 3), parts.array("version", None, 4)
+    stored_i = parts.array("stored_i", None, registers.first_integer + registers.integers)
+    stored_f = parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f")
+    require_within(node[:, 0], 0, kept, "node")
+    require_within(node[:, 1], 0, len(kleene), "node")
+    require_within(node[:, 4], 0, kept, "node")
+    if is_merged:
+        _require_lists(node, kept, kleene)
+    else:
+        _require_versions(node, edge, version, kleene)
+        require_within(stored_i[:, 2], 0, len(version), "stored_i")
+    require_within(stored_i[:, 1], 0, len(node), "stored_i")
+    require(bool((stored_i[:, 0] == node[stored_i[:, 1], 1]).all()), "stored_i")
+    require_within(stored_i[:, 4], 0, kept, "stored_i")
+    registers.require_strings(stored_i, strings)
+    buffer = Buffer(stored_i.shape[1], stored_f.shape[1])
+    for at, name, array in ((3, "node", node), (4, "edge", edge), (5, "version", version)):
+        buffer.counts[at] = len(array)
+        setattr(buffer, name, grown(array, max(2 * len(array), ROOM)))
+    buffer.stored_i, buffer.stored_f = (grown(array, max(len(array), ROOM)) for array in (stored_i, stored_f))
+    return buffer
+
+
+def _require_lists(node: Array, kept: int, kleene: Sequence[bool]) -> None:
+    component, before, other, only, last = node[:, 1], node[:, 2], node[:, 3], node[:, 6], node[:, 7]
+    require_within(node[:, 5], 0, kept, "node")
+    for links in (before, other, last):
+        require_older(links, "node")
+    listed = other >= 0
+    require(bool((component[other[listed]] == component[listed]).all()), "node")
+    follows = before >= 0
+    _require_steps(node, np.flatnonzero(follows), before[follows], kleene)
+    require(bool((component[~follows] == 0).all()), "node")
+    # Where there is one way only, it is written by its length.
+    require_within(only, 0, len(node) + 1, "node")
+    require(bool(((only[~follows] == 1) & (last[~follows] == -1)).all()), "node")
+    alone = follows & (only > 0)
+    source = before[alone]
+    require(bool(((only[source] == only[alone] - 1) & (only[source] > 0) & (other[source] < 0)).all()), "node")
+    same = component[source] == component[alone]
+    require(bool((last[alone] == np.where(same, last[source], source)).all()), "node")
+
+
+def _require_versions(node: Array, edge: Array, version: Array, kleene: Sequence[bool]) -> None:
+    require_older(version[:, 0], "version")
+    require_older(version[:, 3], "version")
+    require_older(edge[:, 2], "edge")
+    require_within(edge[:, 0], 0, len(version), "edge")
+    require_within(edge[:, 1], -1, len(node), "edge")
+    require_within(node[:, 2], 0, len(edge), "node")
+    owner = np.full(len(edge), -1, np.int64)
+    nodes, edges = np.arange(len(node)), node[:, 2]
+    while len(edges):
+        require(bool((owner[edges] < 0).all()) and len(np.unique(edges)) == len(edges), "edge")
+        owner[edges] = nodes
+        more = edge[edges, 2] >= 0
+        nodes, edges = nodes[more], edge[edges[more], 2]
+    require(bool((owner >= 0).all()), "edge")
+    follows = edge[:, 1] >= 0
+    require(bool((node[owner[~follows], 1] == 0).all()), "edge")
+    require(bool((edge[follows, 1] < owner[follows]).all()), "edge")
+    _require_steps(node, owner[follows], edge[follows, 1], kleene)
+
+
+def _require_steps(node: Array, after: Array, before: Array, kleene: Sequence[bool]) -> None:
+    """Each way leads from an event to a later one, of the next component, or of the same if that is a Kleene plus."""
+    step = node[after, 1] - node[before, 1]
+    stays = (step == 0) & np.array(kleene, np.bool_)[node[after, 1]]
+    require(bool(((step == 1) | stays).all()), "node")
+    require(bool((node[after, 0] > node[before, 0]).all()), "node")
 
 
 def _numbers(marks: Array) -> Array:

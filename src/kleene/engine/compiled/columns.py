@@ -287,7 +287,10 @@ def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
     """For each row, the number of its combination of values; and how many there are."""
     numbers, count = np.zeros(table.num_rows, np.int64), 1 if table.num_rows else 0
     for name in names:
-        encoded = decoded(table.column(name)).combine_chunks().dictionary_encode(null_encoding="encode")
+        column = decoded(table.column(name))
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.decimal128(38, column.type.scale))  # Arrow encodes no narrow ones
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
         own = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)

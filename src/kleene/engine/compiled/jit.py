@@ -5,42 +5,46 @@ function of another module that generated source calls is marked with `helper`: 
 plain Python, and compiled when called from compiled code.
 
 Machine code lies in `cache_folder()` under a hash of everything it depends on, so that a file is either right or never
-looked at. Whatever goes wrong with the folder costs time, not the answer.
+looked at. In memory are the modules that somebody holds, and as many as KLEENE_CODE_LIMIT says that were of use last.
 """
 
 from __future__ import annotations
 
 import ast
-import atexit
 import functools
-import getpass
 import hashlib
-import importlib
 import importlib.metadata
 import linecache
 import os
-import pickle
-import shutil
-import stat
 import sys
-import tempfile
 import threading
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, TypeVar
+
+from kleene.engine.compiled.code_folder import cache_folder, read, setting, source_at, stored_at, write, write_source
+from kleene.engine.compiled.machine_code import MachineCode, callable_of, untyped
+from kleene.engine.compiled.machine_code import compiled as machine_code_of
 
 Kernels = Mapping[str, Callable[..., Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # "numpy": a float divided by zero is inf or nan, as in the columns, and costs no test in the loop. Nobody calls from C.
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "boundscheck": False, "nogil": True, "no_cfunc_wrapper": True}
+# KLEENE_CHECK_BOUNDS=1 is for tests: whatever reads or writes beside an array is an IndexError, at some cost.
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "boundscheck": os.environ.get("KLEENE_CHECK_BOUNDS") == "1",
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+}
 
-_loaded: dict[str, Kernels] = {}
-_locks: dict[str, threading.Lock] = {}
+_loaded: OrderedDict[str, Kernels] = OrderedDict()  # what was of use last comes last
+_looking = threading.Lock()
+_locks = [threading.Lock() for _ in range(64)]
 _helper_modules: set[str] = set()
 _unregistered: list[Callable[..., Any]] = []
 _registering = threading.Lock()
@@ -57,11 +61,13 @@ def load(source: str, signatures: Mapping[str, str], compiled: bool = True) -> K
     the source says ALLOCATES = False, no references to arrays are counted, which in a small loop is most of the time.
     """
     key = _key(source, signatures) if compiled else _plain_key(source, signatures)
-    with _locks.setdefault(key, threading.Lock()):
-        if key not in _loaded:
+    with _locks[hash(key) % len(_locks)]:
+        kernels = _remembered(key)
+        if kernels is None:
             make = _machine_code if compiled else _plain
-            _loaded[key] = MappingProxyType(make(source, signatures, key))
-        return _loaded[key]
+            kernels = MappingProxyType(make(source, signatures, key))
+            _remember(key, kernels)
+        return kernels
 
 
 def is_cached(source: str, signatures: Mapping[str, str]) -> bool:
@@ -70,7 +76,7 @@ def is_cached(source: str, signatures: Mapping[str, str]) -> bool:
     if key in _loaded:
         return True
     folder = cache_folder()
-    return folder is not None and all(_stored_at(folder, key, name).is_file() for name in signatures)
+    return folder is not None and all(stored_at(folder, key, name).is_file() for name in signatures)
 
 
 def is_loaded(source: str, signatures: Mapping[str, str]) -> bool:
@@ -89,6 +95,27 @@ def helper(function: Function) -> Function:
     return function
 
 
+# ---- what this process remembers
+
+
+def _remembered(key: str) -> Kernels | None:
+    with _looking:
+        if key in _loaded:
+            _loaded.move_to_end(key)
+        return _loaded.get(key)
+
+
+def _remember(key: str, kernels: Kernels) -> None:
+    """Whoever holds a function keeps it; what nobody holds is freed when others were of use more recently."""
+    with _looking:
+        _loaded[key] = kernels
+        while len(_loaded) > max(1, setting("KLEENE_CODE_LIMIT", 128)):
+            _, forgotten = _loaded.popitem(last=False)
+            functions: list[Any] = list(forgotten.values())
+            for function in functions:
+                linecache.cache.pop(function.__code__.co_filename, None)
+
+
 # ---- from source to functions
 
 
@@ -98,32 +125,57 @@ def _plain(source: str, signatures: Mapping[str, str], key: str) -> dict[str, Ca
 
 
 def _machine_code(source: str, signatures: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:
-    numba = _untyped("numba")
-    if numba.config.DISABLE_JIT:
+    if untyped("numba").config.DISABLE_JIT:
         return _plain(source, signatures, key)
     folder = cache_folder()
-    path = folder / f"{key}.py" if folder else Path(f"<kleene {key}>")
-    module = _executed(source, f"kleene_generated_{key}", str(path))
-    sys.modules[module.__name__] = module  # numba imports it by name when it reads machine code from disk
-    if folder:
-        _write_source(path, source)
+    found = None if folder is None else _stored(source, signatures, key, folder)
+    return found or _compiled(source, signatures, key, folder)
+
+
+def _stored(source: str, signatures: Mapping[str, str], key: str, folder: Path) -> dict[str, Callable[..., Any]] | None:
+    try:
+        codes = {name: MachineCode.from_bytes(read(stored_at(folder, key, name))) for name in signatures}
+        kernels = _callables(codes, source, signatures, key, folder)
+    except Exception:  # missing, damaged, made unreadable: whatever it is, compiling mends it
+        return None
+    write_source(source_at(folder, key), source)
+    for name in kernels:
+        kernels[name]._cache_hits[signatures[name]] += 1
+    return kernels
+
+
+def _compiled(
+    source: str, signatures: Mapping[str, str], key: str, folder: Path | None
+) -> dict[str, Callable[..., Any]]:
     _register_helpers()
+    module = _executed(source, f"kleene_generated_{key}", _filename(folder, key))
+    sys.modules[module.__name__] = module  # numba looks there for the globals of a function
+    try:
+        codes = machine_code_of(module, _functions_of(module), signatures, _options(module))
+    finally:
+        del sys.modules[module.__name__]
+    if folder:
+        write_source(source_at(folder, key), source)
+        for name in [name for name, code in codes.items() if code.is_plain]:
+            with suppress(Exception):  # a full disk, a folder that is gone: the function works all the same
+                write(stored_at(folder, key, name), codes[name].to_bytes())
+    return _callables(codes, source, signatures, key, folder)
+
+
+def _callables(
+    codes: Mapping[str, MachineCode], source: str, signatures: Mapping[str, str], key: str, folder: Path | None
+) -> dict[str, Any]:
+    module = _executed(source, f"kleene_generated_{key}", _filename(folder, key))
     functions = _functions_of(module)
-    options = _OPTIONS if vars(module).get("ALLOCATES", True) else {**_OPTIONS, "_nrt": False}
-    dispatchers: dict[str, Any] = {
-        # What Python cannot call takes a third less time to compile.
-        name: numba.njit(
-            **options | {"no_cpython_wrapper": name not in signatures, "forceinline": name not in signatures}
-        )(function)
-        for name, function in functions.items()
-    }
-    vars(module).update(dispatchers)
-    for name in [name for name in functions if name in signatures]:
-        if folder:
-            dispatchers[name]._cache = _Stored(signatures[name], _stored_at(folder, key, name))
-        dispatchers[name].compile(signatures[name])
-        dispatchers[name].disable_compile()
-    return {name: dispatchers[name] for name in signatures}
+    return {name: callable_of(codes[name], functions[name], signatures[name], _options(module)) for name in signatures}
+
+
+def _options(module: ModuleType) -> dict[str, Any]:
+    return _OPTIONS if vars(module).get("ALLOCATES", True) else {**_OPTIONS, "_nrt": False}
+
+
+def _filename(folder: Path | None, key: str) -> str:
+    return str(source_at(folder, key)) if folder else f"<kleene {key}>"
 
 
 def _executed(source: str, name: str, filename: str) -> ModuleType:
@@ -142,15 +194,10 @@ def _functions_of(module: ModuleType) -> dict[str, FunctionType]:
 
 
 def _register_helpers() -> None:
-    extending = _untyped("numba.extending")
+    extending = untyped("numba.extending")
     with _registering:
         while _unregistered:
             extending.register_jitable(**_OPTIONS)(_unregistered.pop())
-
-
-def _untyped(module: str) -> Any:
-    """A part of numba. Some of its versions have types, of some of its functions; none of the code here needs them."""
-    return importlib.import_module(module)
 
 
 # ---- what machine code depends on
@@ -215,7 +262,7 @@ def _text_of(module: str) -> str:
 def _platform() -> tuple[str, ...]:
     from kleene import __version__  # here, because `kleene` itself may be on its way to import this module
 
-    llvm = _untyped("llvmlite.binding")
+    llvm = untyped("llvmlite.binding")
     try:
         features = llvm.get_host_cpu_features().flatten()
     except RuntimeError:  # LLVM knows them only for some processors
@@ -224,141 +271,3 @@ def _platform() -> tuple[str, ...]:
     settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
     machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
     return (__version__, sys.version, *versions, *machine, *settings)
-
-
-# ---- files of machine code
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """Whom numba asks for a function's machine code before it compiles, and whom it tells afterwards.
-
-    It stands in for numba's own cache, which trusts its files: a damaged one is an error at best, and wrong machine
-    code at worst. Here a checksum goes before the pickle.
-    """
-
-    signature: str
-    path: Path
-
-    @property
-    def cache_path(self) -> str:
-        return str(self.path.parent)
-
-    def load_overload(self, signature: object, target_context: Any) -> Any:
-        if signature != self.signature:
-            return None
-        target_context.refresh()
-        try:
-            parts = pickle.loads(_unsealed(self.path.read_bytes()))
-            return _untyped("numba.core.compiler").CompileResult._rebuild(target_context, *parts)
-        except Exception:  # missing, damaged, made unreadable: whatever it is, compiling mends it
-            return None
-
-    def save_overload(self, signature: object, result: Any) -> None:
-        if signature != self.signature or result.library.has_dynamic_globals:
-            return
-        with suppress(Exception):  # a full disk, a folder that is gone: the function works all the same
-            _write(self.path, _sealed(_untyped("numba.core.serialize").dumps(result._reduce())))
-
-
-def _stored_at(folder: Path, key: str, name: str) -> Path:
-    return folder / f"{key}.{name}.bin"
-
-
-def _sealed(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest() + content
-
-
-def _unsealed(data: bytes) -> bytes:
-    size = hashlib.sha256().digest_size
-    if hashlib.sha256(data[size:]).digest() != data[:size]:
-        raise ValueError("damaged")
-    return data[size:]
-
-
-def _write_source(path: Path, source: str) -> None:
-    """For people, debuggers and profilers; nothing reads it back."""
-    content = source.encode()
-    with suppress(OSError):
-        if not path.exists() or path.read_bytes() != content:
-            _write(path, content)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Other processes see the whole file or none."""
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-# ---- the folder
-
-
-def cache_folder() -> Path | None:
-    """The folder of the machine code, made if need be: KLEENE_CACHE_DIR, else the user's cache folder.
-
-    Where that cannot be written to, a folder of the user among the temporary files; None where nothing can be written.
-    Whoever can write there decides what we execute: a folder that the user has not named must be the user's alone.
-    """
-    named = os.environ.get("KLEENE_CACHE_DIR")
-    if named:
-        folder = Path(os.path.expanduser(named)).absolute()
-        if _is_made(folder) and _is_writable(folder):
-            return folder
-    for place in [_temporary_folder] if named else [_user_folder, _temporary_folder]:
-        with suppress(OSError, RuntimeError):  # there is no home, no place for temporary files
-            folder = place()
-            if _is_made(folder) and _is_private(folder) and _is_writable(folder):
-                return folder
-    return _fresh_folder()
-
-
-def _user_folder() -> Path:
-    if sys.platform == "darwin":
-        caches = Path.home() / "Library" / "Caches"
-    elif sys.platform == "win32":
-        caches = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    else:
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return (caches / "kleene").resolve()
-
-
-def _temporary_folder() -> Path:
-    user = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
-    return Path(tempfile.gettempdir()) / f"kleene-{user}"
-
-
-@functools.cache
-def _fresh_folder() -> Path | None:
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="kleene-"))
-    except OSError:
-        return None
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-def _is_made(folder: Path) -> bool:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return True
-
-
-def _is_private(folder: Path) -> bool:
-    if not hasattr(os, "getuid"):
-        return True  # Windows keeps temporary files by user
-    status = folder.lstat()
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
-
-
-def _is_writable(folder: Path) -> bool:
-    try:
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kleene.engine.compiled.batches import partition_codes
 from kleene.engine.compiled.columns import Array
+from kleene.engine.saved_parts import SavedParts, require
 
 
 class Partitions:
@@ -54,10 +55,14 @@ class Partitions:
             self.table = self.table.filter(pa.array(used)).combine_chunks()
         return new
 
-    def load(self, table: pa.Table | None, count: int = 0) -> None:
+    def load(self, parts: SavedParts, name: str, count: int) -> None:
+        """The keys that were saved, as many as there are partitions."""
+        self.load_table(parts.keys(name, self._names), count, name)
+
+    def load_table(self, table: pa.Table | None, count: int, part: str) -> None:
         self.table = table
-        rows = table.num_rows if table is not None else count
-        self._numbers = {key: number for number, key in enumerate(_tuples(table, rows))}
+        self._numbers = {key: number for number, key in enumerate(_tuples(table, count))}
+        require((count if table is None else table.num_rows) == count == len(self._numbers), part)
 
 
 def _tuples(table: pa.Table | None, rows: int) -> list[tuple[Any, ...]]:

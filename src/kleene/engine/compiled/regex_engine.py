@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +18,7 @@ from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.regex_code import FIRST_REGISTER, GeneratedRegex, generate_regex
 from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.regex_reference import too_many_partial_matches
+from kleene.engine.saved_parts import SavedParts, require_runs, require_within
 
 ROOM = 256
 WORK_AT_ONCE = 1 << 26
@@ -290,12 +290,28 @@ class RegexProgress:
             parts["stored_i"], parts["stored_f"] = self.partial.stored_i[:runs], self.partial.stored_f[:runs]
         return {name: part for name, part in parts.items() if part is not None}
 
-    def load(self, parts: Mapping[str, Any]) -> None:
-        self.dictionary, self.nullable = Dictionary(parts["strings"]), frozenset(parts["nullable"])
-        self.partitions.load(parts.get("keys"), len(parts["counts"]))
-        self.kept_table, self.kept_numbers = parts.get("kept_table"), parts["kept_numbers"]
-        self.begins, self.counts = parts["begins"], parts["counts"]
+    def load(self, parts: SavedParts) -> None:
+        self.dictionary = Dictionary(parts.strings("strings"))
+        self.nullable = parts.column_names("nullable")
+        self.counts = parts.array("counts", None, low=0)
+        count = len(self.counts)
+        self.begins = parts.array("begins", count, low=0)
+        self.partitions.load(parts, "keys", count)
+        self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
+        self.kept_numbers = parts.array("kept_numbers", kept, low=0, high=count)
         if "stored_i" in parts:
-            self.partial = Partial(parts["stored_i"].shape[1], parts["stored_f"].shape[1])
-            self.partial.stored_i = grown(parts["stored_i"], max(len(parts["stored_i"]), ROOM))
-            self.partial.stored_f = grown(parts["stored_f"], max(len(parts["stored_f"]), ROOM))
+            self.partial = self._loaded_partial(parts, kept)
+        runs = 0 if self.partial is None else len(parts.array("stored_i", None, None))
+        require_runs(self.counts, self.begins, runs, "counts")
+
+    def _loaded_partial(self, parts: SavedParts, kept: int) -> Partial:
+        generated = self.program.generated(self.nullable)
+        registers = generated.registers
+        stored_i = parts.array("stored_i", None, FIRST_REGISTER + registers.integers)
+        stored_f = parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f")
+        require_within(stored_i[:, 0], 0, kept if generated.collects else 1, "stored_i")
+        require_within(stored_i[:, 1], 1, 2 ** (len(generated.follow) - 1), "stored_i")
+        registers.require_strings(stored_i, len(self.dictionary.strings))
+        partial = Partial(stored_i.shape[1], stored_f.shape[1])
+        partial.stored_i, partial.stored_f = (grown(array, max(len(array), ROOM)) for array in (stored_i, stored_f))
+        return partial

@@ -12,6 +12,7 @@ import numpy as np
 
 from kleene.engine.compiled.code import Code, NotExpressibleError, Reader, Scalar
 from kleene.engine.compiled.columns import Array, Dictionary, kind_of, of_one_event
+from kleene.engine.saved_parts import require_within
 from kleene.ir import expr as ir
 from kleene.schema import STRING, DecimalType, OpaqueType
 
@@ -58,6 +59,12 @@ class Registers:
 
     def null_bit(self, register: Register) -> int:
         return self.all.index(register)
+
+    def require_strings(self, runs: Array, strings: int) -> None:
+        """Registers of a snapshot that hold strings have codes of the dictionary; those that hold none have 0."""
+        for register in self.all:
+            if register.kind == "s":
+                require_within(runs[:, self.place(register)[1]], 0, max(strings, 1), "stored_i")
 
     @property
     def integers(self) -> int:

@@ -6,9 +6,8 @@ conditions look back. When more rows come, its search is made anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +32,7 @@ from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window
 from kleene.engine.events import window_time
 from kleene.engine.row_reference import RowMatch, cannot_skip
+from kleene.engine.saved_parts import SavedParts, require
 from kleene.errors import LimitError
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Selection
@@ -170,9 +170,15 @@ class Search:
         self._is_all = definition.selection is Selection.ALL_MATCHES
         self._seen = _Seen(self._generated.tables.variable_of) if self._generated.tables.is_ambiguous else None
 
-    def whole(self, more_rows: bool = False, now: Time | None = None, **options: Any) -> FoundRows:
+    def whole(
+        self,
+        more_rows: bool = False,
+        now: Time | None = None,
+        searches: Array | None = None,
+        seen: Array = EMPTY,
+    ) -> FoundRows:
         """All of them together. `now` is the time that a stream has come to, if that is known."""
-        (found,) = self.parts(ALL_AT_ONCE, more_rows, now, **options)
+        (found,) = self.parts(ALL_AT_ONCE, more_rows, now, searches, seen)
         return found
 
     def parts(
@@ -524,8 +530,11 @@ class RowProgress:
         }
         return {name: part for name, part in parts.items() if part is not None}
 
-    def load(self, parts: Mapping[str, Any]) -> None:
-        self.nullable = frozenset(parts["nullable"])
-        self.partitions.load(parts.get("keys"), len(parts["state"]))
-        self.kept_table, self.kept_numbers = parts.get("kept_table"), parts["kept_numbers"]
-        self.state = parts["state"]
+    def load(self, parts: SavedParts) -> None:
+        self.nullable = parts.column_names("nullable")
+        self.state = parts.array("state", None, 4, low=0)
+        self.partitions.load(parts, "keys", len(self.state))
+        self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
+        self.kept_numbers = parts.array("kept_numbers", kept, low=0, high=len(self.state))
+        sizes = np.bincount(self.kept_numbers, minlength=len(self.state))
+        require(bool((self.state[:, 1] <= sizes).all()), "state")

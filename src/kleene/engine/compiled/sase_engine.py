@@ -7,7 +7,7 @@ matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -33,7 +33,7 @@ from kleene.engine.compiled.batches import (
     permuted_arguments,
     types_of,
 )
-from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Time, Window, latest_of, wakes_at
+from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Time, Window, latest_of, loaded_buffer, wakes_at
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
@@ -45,6 +45,7 @@ from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.compiled.sase import FIRST_REGISTER, Generated, generate
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.matches import FlatMatches, joined
+from kleene.engine.saved_parts import SavedParts, require, require_runs, require_within
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Format, Strategy
@@ -335,9 +336,12 @@ class SaseProgress:
             buffer.node[:nodes, column] = place[buffer.node[:nodes, column]]
         runs = int(self.run_counts.sum())
         buffer.stored_i[:runs, 4] = place[buffer.stored_i[:runs, 4]]
+        # In a snapshot that was forged, events are kept that no component could have selected.
+        require(bool((buffer.node[:nodes, 0] >= 0).all() and (buffer.stored_i[:runs, 4] >= 0).all()), "kept_table")
         if self.pending is not None:
             old = self.pending.matches
             self.pending.matches = FlatMatches(old.offsets, old.lengths, place[old.positions])
+            require(bool((self.pending.matches.positions >= 0).all()), "kept_table")
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -390,25 +394,39 @@ class SaseProgress:
             parts["stored_i"], parts["stored_f"] = self.buffer.stored_i[:runs], self.buffer.stored_f[:runs]
         return {name: part for name, part in parts.items() if part is not None}
 
-    def load(self, parts: Mapping[str, Any]) -> None:
+    def load(self, parts: SavedParts) -> None:
         """Goes on from where the parts were saved."""
-        self.dictionary = Dictionary(parts["strings"])
-        self.nullable = frozenset(parts["nullable"])
-        self.partitions.load(parts.get("keys"), len(parts["next_positions"]))
-        for name in ("kept_numbers", "kept_positions", "next_positions", "run_begins", "run_counts", "ended"):
-            setattr(self, name, parts[name])
-        self.kept_table = parts.get("kept_table")
+        self.dictionary = Dictionary(parts.strings("strings"))
+        self.nullable = parts.column_names("nullable")
+        self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
+        self.next_positions = parts.array("next_positions", None, low=0)
+        count = len(self.next_positions)
+        self.partitions.load(parts, "keys", count)
+        self.kept_numbers = parts.array("kept_numbers", kept, low=-1, high=count)
+        self.kept_positions = parts.array("kept_positions", kept, low=0)
+        self.ended = parts.array("ended", count, low=-1)
+        self.run_counts = parts.array("run_counts", count, low=0)
+        self.run_begins = parts.array("run_begins", count, low=0)
         if "pending_offsets" in parts:
-            names = ("pending_offsets", "pending_lengths", "pending_positions")
-            self.pending = Pending(FlatMatches(*(parts[name] for name in names)), parts["pending_numbers"])
+            self.pending = self._loaded_pending(parts, kept, count)
         if "node" in parts:
-            integers, floats = parts["stored_i"].shape[1], parts["stored_f"].shape[1]
-            self.buffer = Buffer(integers, floats)
-            for at, name in ((3, "node"), (4, "edge"), (5, "version")):
-                self.buffer.counts[at] = len(parts[name])
-                setattr(self.buffer, name, grown(parts[name], max(2 * len(parts[name]), ROOM)))
-            for name in ("stored_i", "stored_f"):
-                setattr(self.buffer, name, grown(parts[name], max(len(parts[name]), ROOM)))
+            registers = self.program.generated(self.nullable).registers
+            is_merged = self.program.algorithm == "merge"
+            kleene = [component.is_kleene for component in self.program.query.components]
+            strings = len(self.dictionary.strings)
+            self.buffer = loaded_buffer(parts, registers, kept, kleene, is_merged, strings)
+        runs = 0 if self.buffer is None else len(parts.array("stored_i", None, None))
+        require_runs(self.run_counts, self.run_begins, runs, "run_counts")
+
+    def _loaded_pending(self, parts: SavedParts, kept: int, count: int) -> Pending:
+        offsets = parts.array("pending_offsets", None, low=0)
+        positions = parts.array("pending_positions", None, low=0, high=kept)
+        lengths = parts.array("pending_lengths", len(offsets) - 1, len(self.program.query.components), low=1)
+        require_within(lengths, 1, len(positions) + 1, "pending_lengths")
+        require(bool((np.append(0, np.cumsum(lengths.sum(axis=1))) == offsets).all()), "pending_offsets")
+        require(int(offsets[-1]) == len(positions), "pending_positions")
+        numbers = parts.array("pending_numbers", len(offsets) - 1, low=0, high=max(count, 1))
+        return Pending(FlatMatches(offsets, lengths, positions), numbers)
 
     # --- running -------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ is how far a stream has come: the stacks, and the events that they refer to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -42,6 +42,7 @@ from kleene.engine.compiled.stacks import Scratch, Stacks
 from kleene.engine.inputs import attribute_type
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_type
+from kleene.engine.saved_parts import SavedParts, require
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Format
@@ -212,13 +213,11 @@ class SequenceProgress:
             relevant = np.arange(table.num_rows)
         for tests in dict.fromkeys(coding.tests for coding in generated.codes):
             own = [coding for coding in generated.codes if coding.tests == tests]
-            names = _distinct(own[0].attributes)
-            columns = zip(*(coding.attributes for coding in own), strict=True)
-            values = pa.table([_together(table, column, self.program.query) for column in columns], names)
+            values = key_values(table, generated, tests, self.program.query)
             if is_whole:
-                found, count = partition_codes(values, names, null_is_a_key=False)
+                found, count = partition_codes(values, values.column_names, null_is_a_key=False)
             else:
-                keys = self.keys.setdefault(tests, Partitions(names))
+                keys = self.keys.setdefault(tests, Partitions(values.column_names))
                 found = keys.numbers(values, null_is_a_key=False)
                 count = len(keys)
             if tests in generated.stacked:
@@ -523,22 +522,35 @@ class SequenceProgress:
             parts[f"keys_{number}"] = keys.table
         return {name: part for name, part in parts.items() if part is not None}
 
-    def load(self, parts: Mapping[str, Any]) -> None:
+    def load(self, parts: SavedParts) -> None:
         """Goes on from where the parts were saved."""
-        stacks = self.stacks
-        self.nullable = frozenset(parts["nullable"])
-        for name in ("kept_positions", "next_positions", "ended"):
-            setattr(self, name, parts[name])
-        self.pending = parts["pending"].reshape(-1, stacks.components).astype(ROW)
-        for name in ("stack", "node", "base", "top", "heads"):
-            setattr(stacks, name, parts[name])
-        self.kept_table = parts.get("kept_table")
-        self.partitions.load(parts.get("keys"), parts["partition_count"])
-        for number, tests in enumerate(map(tuple, parts["numbered"])):
-            table = parts.get(f"keys_{number}")
-            if table is not None:
-                self.keys[tests] = Partitions(table.column_names)
-                self.keys[tests].load(table)
+        self.nullable = parts.column_names("nullable")
+        self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
+        self.next_positions = parts.array("next_positions", None, low=0)
+        count = len(self.next_positions)
+        require(count >= 1, "next_positions")
+        self.ended = parts.array("ended", count, low=-1)
+        self.kept_positions = parts.array("kept_positions", kept if self._needs_partitions else 0, low=0)
+        partitions: Any = parts.parts.get("partition_count")
+        require(type(partitions) is int and 0 <= partitions <= count, "partition_count")
+        self.partitions.load(parts, "keys", partitions)
+        self.pending = parts.array("pending", None, self.stacks.components, low=0, high=kept).astype(ROW)
+        self.stacks.load(parts, kept)
+        generated = self.program.generated(self.nullable)
+        for number, tests in enumerate(self._loaded_tests(parts, generated)):
+            keys = self.keys[tests] = Partitions(key_names(generated, tests))
+            empty = key_values(parts.columns.empty_table(), generated, tests, self.program.query)
+            table = parts.table(f"keys_{number}", empty.schema)
+            keys.load_table(table, 0 if table is None else table.num_rows, f"keys_{number}")
+            if tests in generated.stacked:
+                require(len(keys) <= self.stacks.heads.shape[1], f"keys_{number}")
+
+    def _loaded_tests(self, parts: SavedParts, generated: GeneratedSequence) -> list[tuple[int, ...]]:
+        """Which tests have keys of their own: all of the query, or, where no event has come yet, none."""
+        told = parts.parts.get("numbered")
+        tests = list(dict.fromkeys(coding.tests for coding in generated.codes))
+        require(told in ([], [list(one) for one in tests]), "numbered")
+        return tests if told else []
 
     @property
     def held(self) -> int:
@@ -550,6 +562,16 @@ class SequenceProgress:
 def _distinct(names: Sequence[str]) -> list[str]:
     """The names, or, where one comes twice, their places."""
     return list(names) if len(set(names)) == len(names) else [str(number) for number in range(len(names))]
+
+
+def key_names(generated: GeneratedSequence, tests: tuple[int, ...]) -> list[str]:
+    return _distinct(next(coding.attributes for coding in generated.codes if coding.tests == tests))
+
+
+def key_values(table: pa.Table, generated: GeneratedSequence, tests: tuple[int, ...], query: AnalyzedQuery) -> pa.Table:
+    """The values that the tests compare: of all components, one below the other."""
+    columns = zip(*(coding.attributes for coding in generated.codes if coding.tests == tests), strict=True)
+    return pa.table([_together(table, column, query) for column in columns], key_names(generated, tests))
 
 
 def _together(table: pa.Table, names: Sequence[str], query: AnalyzedQuery) -> pa.ChunkedArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kleene.engine.compiled.arrangement import ROW
 from kleene.engine.matches import Array
+from kleene.engine.saved_parts import SavedParts, require, require_within
 
 FIRST_ROOM = 1 << 10
 SEQUENCES = 1 << 14
@@ -33,6 +34,39 @@ class Stacks:
         self.node = np.zeros((FIRST_ROOM if self.is_basic else 1, 4), np.int64)
         self.base, self.top = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
         self.heads = np.full((self.stacked, 1, self.components), -1, np.int64)
+
+    def load(self, parts: SavedParts, rows: int) -> None:
+        """The stacks that were saved, if every instance is of an event that is kept, and linked to earlier ones."""
+        components = self.components
+        self.base = parts.array("base", components, low=0)
+        self.top = parts.array("top", components, low=0)
+        require(bool((self.base <= self.top).all()), "base")
+        self.heads = parts.array("heads", self.stacked, None, components, low=-1)
+        require(self.heads.shape[1] >= 1 and bool((self.heads < self._ends).all()), "heads")
+        self.stack = parts.array("stack", max(components - 1, 1), None, 3 + 2 * self.stacked)
+        self.node = parts.array("node", None, 4)
+        size = len(self.node) if self.is_basic else self.stack.shape[1]
+        require(size.bit_count() == 1 and int((self.top - self.base).max()) <= size, "stack")
+        require(len(self.node) >= 1 and self.stack.shape[1] >= 1, "stack")
+        if not self.is_basic:
+            require(self.base[-1] == self.top[-1] or components == 1, "top")
+        for number, (array, places) in enumerate(self.live()):
+            instances = np.arange(self.base[number], self.top[number])
+            for column in self.row_columns:
+                require_within(array[places, column], 0, rows, "stack")
+            links = [0, 1] if self.is_basic else [2 + 2 * test for test in range(self.stacked)]
+            for column in links:
+                require_within(array[places, column], -2, instances, "stack")
+            if self.is_basic:
+                continue
+            require_within(array[places, -1], 0, 2**31 - 1, "stack")
+            before = int(self.top[number - 1]) if number else 0
+            for test in range(self.stacked):
+                require_within(array[places, 3 + 2 * test], -1, before, "stack")
+
+    @property
+    def _ends(self) -> Array:
+        return np.full(self.components, self.top[0]) if self.is_basic else self.top
 
     @property
     def room(self) -> int:
