@@ -13,8 +13,9 @@ PACKAGE = Path(__file__).parent.parent / "src" / "kleene"
 
 # A room, and the rooms it may import from (itself always).
 ARROWS = {
+    "visible": set(),
     "source": set(),
-    "errors": {"source"},
+    "errors": {"source", "visible"},
     "schema": set(),
     "ir": {"errors", "source", "schema"},
     "lang": {"ir", "errors", "source", "schema"},
@@ -28,9 +29,9 @@ ARROWS = {
     "spark": {"api", "engine", "plan", "analysis", "lang", "ir", "errors", "schema", "source", "files"},
     "files": {"errors"},
     "schema_text": {"engine", "files", "schema", "errors"},
-    "show": set(),
+    "show": {"visible"},
     "datasets": set(),
-    "cli": {"api", "program", "files", "schema_text", "show", "spark", "ir", "errors"},
+    "cli": {"api", "program", "files", "schema_text", "show", "spark", "ir", "errors", "visible"},
 }
 # A third-party package, and the rooms that are its home.
 HOMES = {

@@ -15,6 +15,7 @@ import difflib
 from collections.abc import Iterable
 
 from kleene.source import Location
+from kleene.visible import visible
 
 
 class KleeneError(Exception):
@@ -97,7 +98,7 @@ def listed(names: Iterable[str], most: int = 20) -> str:
 
 def printable(name: str, most: int = 60) -> str:
     """A name or literal as it may stand in a message: on one line and not too long."""
-    text = name if name.isprintable() else ascii(name)[1:-1]
+    text = visible(name)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
