@@ -24,7 +24,7 @@ ARROWS = {
     "automaton": {"plan", "analysis", "ir", "errors", "schema"},
     "engine": {"automaton", "plan", "analysis", "ir", "errors", "schema"},
     "explain": {"engine", "automaton", "plan", "analysis", "ir", "errors"},
-    "api": {"explain", "engine", "plan", "analysis", "lang", "ir", "errors", "schema"},
+    "api": {"explain", "engine", "plan", "analysis", "lang", "ir", "errors", "schema", "visible"},
     "program": {"api", "engine", "plan", "analysis", "lang", "ir", "errors"},
     "spark": {"api", "engine", "plan", "analysis", "lang", "ir", "errors", "schema", "source", "files"},
     "files": {"errors"},

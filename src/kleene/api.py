@@ -32,6 +32,7 @@ from kleene.lang import sase as sase_language
 from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.plan.statistics import checked_statistics
 from kleene.schema import Schema
+from kleene.visible import visible
 
 BUCKETS = 16
 """Groups that the keys of a stream are put together in, if nothing else is said."""
@@ -44,7 +45,7 @@ class Query:
     definition: QueryDefinition
 
     def __repr__(self) -> str:
-        return f"<kleene.Query\n{definition_text(self.definition)}>"
+        return visible(f"<kleene.Query\n{definition_text(self.definition)}>", keep="\n")
 
     def match(
         self,
@@ -242,7 +243,7 @@ class Query:
                 "explain(analyze=True) runs the query in this process, on events in Arrow's form",
                 hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
             )
-        return explain_text(chosen, table if analyze else None, on_spark)
+        return visible(explain_text(chosen, table if analyze else None, on_spark), keep="\n")
 
     def _explained(
         self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]

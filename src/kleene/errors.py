@@ -45,7 +45,7 @@ class KleeneError(Exception):
             parts = [f"{self.location}: {self.message}", self.location.excerpt()]
         if self.hint:
             parts.append(self.hint)
-        return "\n".join(parts)
+        return visible("\n".join(parts), keep="\n")
 
     # Spark ships errors between processes; the default would try to rebuild them from `args` alone.
     def __reduce__(self) -> tuple[object, ...]:

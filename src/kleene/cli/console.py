@@ -17,8 +17,14 @@ from rich.text import Text
 from kleene.errors import AnalysisError, KleeneError, KleeneWarning, QuerySyntaxError, SchemaError
 from kleene.visible import visible
 
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would end with the exit code 1, which says that there is no match
+
+
 # Results go to standard output, everything about the work to standard error.
-output = Console()
+output = _Output()
 notes = Console(stderr=True)
 
 NO_MATCH, QUERY_WRONG, INPUT_WRONG, FAILED, INTERRUPTED, NOT_READ = 1, 3, 4, 5, 130, 141

@@ -23,6 +23,8 @@ from kleene.files.writing import write_rows
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.schema import arrow_schema, spark_schema, spark_type
 
+_BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
+
 
 def session_in_utc(session: SparkSession) -> SparkSession:
     """A session of its own in which times are the same as in process."""
@@ -59,7 +61,8 @@ def read_stream(session: SparkSession, found: EventFiles, most_files: int | None
         frame = reader.schema(_parquet(session, found).schema).parquet(_literal(found.path))
         return _in_common_types(frame, schema, found.zone)
     # Of a file only its path is asked for; Spark then does not read what is in it.
-    return _read_in_tasks(reader.format("binaryFile").load(_literal(found.path)).select("path"), found, schema)
+    paths = reader.format("binaryFile").schema(_BINARY_FILE).load(_literal(found.path)).select("path")
+    return _read_in_tasks(paths, found, schema)
 
 
 def _schema(found: EventFiles) -> pa.Schema:
