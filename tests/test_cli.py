@@ -242,6 +242,18 @@ class TestOneAnswer:
             "2 matches among 4 events in this run",
         ]
 
+    def test_ties_are_told_after_the_rows(self) -> None:
+        Path("events.csv").write_text("type,ts,id,took\nA,2024-01-01 10:00:00,x,1\nB,2024-01-01 10:00:00,y,2\n")
+        for where, decides in (["--in-process"], "the order of the input"), ([], "the order of their other values"):
+            result = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", *where)
+            assert result.exit_code == 0, result.stderr
+            assert result.stderr.strip() == (
+                f"warning: 2 events have the same ts as another event, and {decides} decides which comes first: in "
+                "process and on Spark the results may differ. Name a column that decides with --tie-break."
+            )
+            decided = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", "--tie-break", "took", *where)
+            assert (decided.exit_code, decided.stderr.strip()) == (0, "")
+
     def test_unknown_zone_is_an_error(self) -> None:
         result = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", "--timezone", "Europe/Berlln")
         assert (result.exit_code, "Did you mean 'Europe/Berlin'?" in result.stderr) == (4, True)

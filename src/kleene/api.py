@@ -21,6 +21,7 @@ from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, m
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, run
 from kleene.engine.sampling import sampled_statistics
+from kleene.engine.ties import tie_notes
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.query import QueryDefinition
@@ -84,7 +85,9 @@ class Query:
         order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. Needed by
             SASE queries; row patterns and the regular-expression operator say it themselves.
         type_column: the column that tells the type of an event; None if the input has none.
-        tie_break: further columns that decide between events of equal order keys.
+        tie_break: further columns that decide between events of equal order keys. Without them, such events are in
+            the order of the input in process, and in that of their other values on Spark; where the query can tell, a
+            `KleeneWarning` counts them, or on Spark `kleene.last_notes`.
         format: "all" matches, or "non_overlapping" ones only.
         mode: "verbose", a row for each match; or "compressed", for SASE queries, a row for each event that completes
             matches: in process a `CompressedMatches`, which counts and expands them; on Spark rows with a count and a
@@ -130,8 +133,12 @@ class Query:
             )
             return job.matches()
         if is_row_pattern(self.definition):
-            return match_rows(self.definition, events, options)
-        table, chosen = prepare(self.definition, events, key, type_column, options)
+            table, chosen = prepare_rows(self.definition, events, options)
+        else:
+            table, chosen = prepare(self.definition, events, key, type_column, options)
+        warn(tie_notes(chosen, table, bool(key.tie_break)))
+        if is_row_pattern(self.definition):
+            return run(chosen, table)
         if mode == "compressed":
             return Runner(chosen).compressed(table)
         return run(
@@ -243,7 +250,8 @@ class Query:
                 "explain(analyze=True) runs the query in this process, on events in Arrow's form",
                 hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
             )
-        return visible(explain_text(chosen, table if analyze else None, on_spark), keep="\n")
+        ties = tie_notes(chosen, table, bool(key.tie_break)) if analyze and table is not None else ()
+        return visible(explain_text(chosen, table if analyze else None, on_spark, ties), keep="\n")
 
     def _explained(
         self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
@@ -318,12 +326,6 @@ def plan_events(
     plan = make_plan(query, **options)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)
     return plan
-
-
-def match_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> pa.Table:
-    """The matches of a row pattern, or of the regular-expression operator, in a table."""
-    table, plan = prepare_rows(definition, events, options)
-    return run(plan, table)
 
 
 def prepare_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> tuple[pa.Table, Plan]:
@@ -413,6 +415,20 @@ def stream_metrics(query: Any, earlier: Any = None) -> Any:
     earlier: what was returned before; then it goes on from there, and counts what Spark has forgotten since too.
     """
     return spark_module("monitor").stream_metrics(query, earlier)
+
+
+def last_notes(matches: Any) -> tuple[str, ...]:
+    """What Spark's tasks had to tell when an action last ran on the DataFrame that `match` returned; () before.
+
+        found = query.match(events, order_by="ts")
+        found.write.parquet("found")
+        for note in kleene.last_notes(found):
+            print(note)
+
+    There is a note where events tie: they have the same key and the same order key, no `tie_break` was given, and the
+    query can tell which comes first.
+    """
+    return tuple(spark_module("notes").last_notes(matches))
 
 
 def regex(

@@ -45,6 +45,11 @@ def note(text: str, style: str = "") -> None:
         notes.print(shown(text, style), soft_wrap=True)
 
 
+def note_warning(text: str) -> None:
+    """A warning, with what is an argument in Python said as an option."""
+    note(f"warning: {text}".replace("with tie_break", "with --tie-break"), "yellow")
+
+
 def say_plainly(text: str) -> None:
     """Not through rich: a pipe or a file gets it to the letter; a terminal, what it may be shown."""
     print(visible(text, keep="\n\t") if sys.stdout.isatty() else text, flush=True)
@@ -52,19 +57,9 @@ def say_plainly(text: str) -> None:
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """What goes wrong as text and an exit code; only a bug shows its traceback. Warnings of Kleene are notes."""
+    """What goes wrong as text and an exit code; only a bug shows its traceback."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", KleeneWarning)
-            before = warnings.showwarning
-
-            def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-                if isinstance(message, KleeneWarning):
-                    note(f"warning: {message}", "yellow")
-                else:
-                    before(message, category, *rest, **more)
-
-            warnings.showwarning = show
+        with _warnings_as_notes():
             yield
     except KleeneError as error:
         _fail(error)
@@ -77,11 +72,32 @@ def errors() -> Iterator[None]:
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    except Exception as error:
-        if isinstance(error, typer.Exit | typer.Abort | typer.BadParameter):
-            raise
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception:
         note(traceback.format_exc() + "This is a bug in Kleene.", "red")
         raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Warnings of Kleene are told when all is done, after the results."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", KleeneWarning)
+        before, kept = warnings.showwarning, dict[str, None]()
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if isinstance(message, KleeneWarning):
+                kept[str(message)] = None
+            else:
+                before(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        try:
+            yield
+        finally:
+            for text in kept:
+                note_warning(text)
 
 
 def _fail(error: KleeneError) -> NoReturn:

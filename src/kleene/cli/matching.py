@@ -11,7 +11,8 @@ from typing import Any
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from kleene.cli.console import note, notes, say, shown
+from kleene.api import last_notes
+from kleene.cli.console import note, note_warning, notes, say, shown
 from kleene.cli.reading import Inputs, read_tables
 from kleene.errors import (
     ExecutionError,
@@ -58,6 +59,7 @@ def match_on_spark(queries: Program, files: Inputs, options: dict[str, Any], pat
         own = session_in_utc(session)
         results: list[tuple[str, list[str], list[dict[str, Any]], int]] = []
         types: set[str | None] | None = None
+        told: dict[str, None] = {}
         try:
             with SparkProgress(own, report):
                 events = (
@@ -65,14 +67,15 @@ def match_on_spark(queries: Program, files: Inputs, options: dict[str, Any], pat
                     if isinstance(files, dict)
                     else read_spark(own, files)
                 )
-                for name, frame in _spark_results(queries, events, options).items():
-                    frame = frame.persist()
+                for name, matches in _spark_results(queries, events, options).items():
+                    frame = matches.persist()
                     in_order = frame.orderBy("match_order") if "match_order" in frame.columns else frame
                     rows = in_order.limit(limit).drop("match_order").toArrow().to_pylist()
                     frame = frame.drop("match_order")
                     if name in paths:
                         write_spark(frame, paths[name])
                     results.append((name, frame.columns, rows, frame.count()))
+                    told |= dict.fromkeys(last_notes(matches))
                 if not any(count for *_, count in results) and not isinstance(events, dict):
                     types = _types_in(events, options["type_column"])
         except Exception as error:
@@ -81,6 +84,8 @@ def match_on_spark(queries: Program, files: Inputs, options: dict[str, Any], pat
             session.stop()
     for name, columns, rows, count in results:
         _show(name, queries, columns, rows, count, paths)
+    for text in told:
+        note_warning(text)
     if types is not None:
         _note_missing_types(queries, types)
     return sum(count for *_, count in results)

@@ -11,7 +11,7 @@ from rich.text import Text
 from kleene import __version__
 from kleene.api import BUCKETS
 from kleene.api import check as check_query
-from kleene.cli.console import NO_MATCH, errors, note, say, say_plainly
+from kleene.cli.console import NO_MATCH, errors, note_warning, say, say_plainly
 from kleene.cli.matching import match_in_process, match_on_spark
 from kleene.cli.reading import read_hints, read_inputs, read_program, read_tables
 from kleene.cli.streaming import check_folders, match_stream, single, stream_places
@@ -182,7 +182,7 @@ def check(
             for one in queries.queries:
                 if one.definition.from_stream not in queries.names:
                     for warning in check_query(one, known, order_by or ()):
-                        note(f"warning: {warning}", "yellow")
+                        note_warning(warning)
         count = len(queries.queries)
         say(
             Text("✓ ", style="bold green")
