@@ -124,6 +124,15 @@ class TestNothingIsLost:
         assert result.returncode == 5
         assert result.stderr.splitlines() == ["error: standard output cannot be written: No space left on device"]
 
+    @pytest.mark.parametrize("command", ["--help", "--version", "explain query.sase --svg"])
+    def test_standard_output_that_is_full_whatever_is_said(self, command: str) -> None:
+        result = in_shell("> /dev/full", command)
+        assert (result.returncode, len(result.stderr.splitlines())) == (5, 1)
+
+    def test_output_that_is_a_link_to_itself(self) -> None:
+        Path("loop.csv").symlink_to("loop.csv")
+        assert match("--output", "loop.csv").exit_code == 0
+
     def test_standard_error_that_is_full_changes_no_exit_code(self) -> None:
         Path("wrong.sase").write_text("EVENT")
         assert in_shell("2> /dev/full", "check wrong.sase").returncode == 3

@@ -6,6 +6,8 @@ import json
 import os
 import resource
 import stat
+import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import kleene
 from kleene.errors import ExecutionError, SchemaError
 from kleene.files import csv_files, find_files, json_files, read_arrow, replaced_file, replaced_folder, write_arrow
 
@@ -60,7 +63,7 @@ class TestCsv:
             (["10:00:00"], pa.string()),
             (["2024-01-01T10:00:00Z", "2024-01-01T10:00:00"], pa.string()),
             (["1", "2024-01-01"], pa.string()),
-            (["", ""], pa.string()),
+            (["", ""], pa.null()),
         ],
     )
     def test_types(self, values: list[str], type_: pa.DataType) -> None:
@@ -87,6 +90,11 @@ class TestCsv:
         Path("many/1.csv").write_text("a,b\n1,x\n")
         Path("many/2.csv").write_text("b,c,a\ny,true,2.5\n")
         assert read("many").to_pylist() == [{"a": 1.0, "b": "x", "c": None}, {"a": 2.5, "b": "y", "c": True}]
+
+    def test_file_with_nothing_but_names_has_columns_that_fit_any_query(self) -> None:
+        table = read("e.csv", "type,ts,id\n")
+        query = kleene.sase("EVENT SEQ(A a, B b) WHERE [id] WITHIN 5 minutes")
+        assert query.match(table, order_by="ts").num_rows == 0
 
     def test_line_breaks_in_quotes(self) -> None:
         assert only(read("e.csv", 'x,y\n"a\nb",1\n')) == ["a\nb"]
@@ -119,7 +127,7 @@ class TestJson:
             (["2024-01-01T10:00:00Z"], INSTANT),
             (["2024-01-01T10:00:00Z", "2024-01-01T10:00:00"], pa.string()),
             (["2024-01-01T10:00:00", "soon"], pa.string()),
-            ([None], pa.string()),
+            ([None], pa.null()),
             ([{"at": "2024-01-01T10:00:00"}], pa.struct([("at", pa.string())])),
         ],
     )
@@ -323,6 +331,17 @@ class TestReplacing:
         with pytest.raises(ExecutionError, match="'/dev/full' cannot be written: No space left on device"):
             fill(Path("/dev/full"))
         assert Path("/dev/full").exists()
+
+    def test_standard_output_that_is_a_file_is_written_to_and_not_replaced(self) -> None:
+        Path("out.csv").symlink_to("/dev/stdout")
+        code = (
+            "import pathlib, kleene.files as f\nwith f.replaced_file(pathlib.Path('out.csv')) as out: out.write(b'new')"
+        )
+        with Path("redirected").open("wb") as file:
+            before = os.fstat(file.fileno()).st_ino
+            subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+        assert (Path("redirected").read_text(), Path("redirected").stat().st_ino) == ("new", before)
+        assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout == b"new"
 
     def test_folder_is_replaced_as_a_whole_or_not_at_all(self) -> None:
         for content in ("old", "new"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -46,8 +47,7 @@ def note(text: str, style: str = "") -> None:
 
 
 def note_warning(text: str) -> None:
-    """A warning, with what is an argument in Python said as an option."""
-    note(f"warning: {text}".replace("with tie_break", "with --tie-break"), "yellow")
+    note(f"warning: {_in_options(text)}", "yellow")
 
 
 def say_plainly(text: str) -> None:
@@ -63,13 +63,8 @@ def errors() -> Iterator[None]:
             yield
     except KleeneError as error:
         _fail(error)
-    except BrokenPipeError:
-        _drop(sys.stdout)
-        raise typer.Exit(NOT_READ) from None
     except OSError as error:
-        _drop(sys.stdout)
-        note(f"error: standard output cannot be written: {error.strerror or error}", "bold red")
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(lost_output(error)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except (typer.Exit, typer.Abort, typer.BadParameter):
@@ -77,6 +72,15 @@ def errors() -> Iterator[None]:
     except Exception:
         note(traceback.format_exc() + "This is a bug in Kleene.", "red")
         raise typer.Exit(FAILED) from None
+
+
+def lost_output(error: OSError) -> int:
+    """The exit code where standard output cannot be written; if nobody reads it, there is nobody to be told."""
+    _drop(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return NOT_READ
+    note(f"error: standard output cannot be written: {error.strerror or error}", "bold red")
+    return FAILED
 
 
 @contextmanager
@@ -104,8 +108,34 @@ def _fail(error: KleeneError) -> NoReturn:
     codes = ((QuerySyntaxError, QUERY_WRONG), (AnalysisError, QUERY_WRONG), (SchemaError, INPUT_WRONG))
     code = next((code for kind, code in codes if isinstance(error, kind)), FAILED)
     with suppress(OSError):
-        notes.print(Text("error: ", style="bold red") + shown(str(error)), soft_wrap=True)
+        notes.print(Text("error: ", style="bold red") + shown(_in_options(str(error))), soft_wrap=True)
     raise typer.Exit(code)
+
+
+_IN_OPTIONS = (
+    (r"df\.withWatermark\('.*?', '(.*?)'\) and order='time'", r'--watermark "\1" in place of --arrival'),
+    (r"Add \.withWatermark\(.*?, \"(.*?)\"\) to the stream, right before match", r'Add --watermark "\1"'),
+    (r"order='arrival'", "--arrival"),
+    (r"unbounded_state='allow'", "--unbounded-state"),
+    (r"another checkpointLocation", "another --output"),
+    (r"type_column=…, or use type_column=None", "--type-column"),
+    (
+        r"type_column=…, or give a dict of inputs by event type",
+        "--type-column, or give each type its own --input TYPE=PATH",
+    ),
+    (
+        r"Write: \{'Shelf': shelf_readings, 'Exit': exit_readings\}",
+        "Write: --input Shelf=shelf.csv --input Exit=exit.csv",
+    ),
+    (r"with tie_break\b", "with --tie-break"),
+)
+
+
+def _in_options(text: str) -> str:
+    """The text with what arguments of `match` are called on the command line."""
+    for words, option in _IN_OPTIONS:
+        text = re.sub(words, option, text)
+    return text
 
 
 def _drop(stream: TextIO) -> None:

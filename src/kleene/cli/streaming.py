@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import tempfile
 import threading
@@ -18,7 +17,7 @@ from kleene.api import Query
 from kleene.cli.console import note, notes, output, say, shown
 from kleene.cli.matching import spark_failure
 from kleene.cli.reading import Inputs, parts_of
-from kleene.errors import KleeneError, SchemaError, UnsupportedError, printable
+from kleene.errors import SchemaError, UnsupportedError, printable
 from kleene.program import Program
 from kleene.show import match_table, stream_view, value_text
 
@@ -87,27 +86,10 @@ def match_stream(
         if failure is not None:
             raise failure
     except Exception as error:
-        raise _in_options(embedded.kleene_error(error) or spark_failure(error)) from None
+        raise embedded.kleene_error(error) or spark_failure(error) from None
     finally:
         session.stop()
     _summarize(running.metrics, was_stopped, target if is_kept else None, checkpoint)
-
-
-_IN_OPTIONS = (
-    (r"df\.withWatermark\('.*?', '(.*?)'\) and order='time'", r'--watermark "\1" in place of --arrival'),
-    (r"Add \.withWatermark\(.*?, \"(.*?)\"\) to the stream, right before match", r'Add --watermark "\1"'),
-    (r"order='arrival'", "--arrival"),
-    (r"unbounded_state='allow'", "--unbounded-state"),
-    (r"another checkpointLocation", "another --output"),
-)
-
-
-def _in_options(error: KleeneError) -> KleeneError:
-    """The error as it is said here: what the arguments of `match` are called on the command line."""
-    for words, option in _IN_OPTIONS:
-        error.message = re.sub(words, option, error.message)
-        error.hint = error.hint and re.sub(words, option, error.hint)
-    return error
 
 
 def _stream_title(files: Inputs, options: dict[str, Any], settings: dict[str, Any], target: Path | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from rich.text import Text
 from kleene import __version__
 from kleene.api import BUCKETS
 from kleene.api import check as check_query
-from kleene.cli.console import NO_MATCH, errors, note_warning, say, say_plainly
+from kleene.cli.console import NO_MATCH, errors, lost_output, note_warning, say, say_plainly
 from kleene.cli.matching import match_in_process, match_on_spark
 from kleene.cli.reading import read_hints, read_inputs, read_program, read_tables
 from kleene.cli.streaming import check_folders, match_stream, single, stream_places
@@ -240,7 +241,7 @@ def explain(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"kleene {__version__}")
+        print(f"kleene {__version__}", flush=True)
         raise typer.Exit
 
 
@@ -254,4 +255,7 @@ def _main(
 
 
 def main() -> None:
-    app()
+    try:
+        app()
+    except OSError as error:  # of help and of the version, which are no verbs
+        sys.exit(lost_output(error))

@@ -74,10 +74,10 @@ def in_file_name(name: str) -> str:
 
 def check_apart(target: Path, files: Inputs, query: Path, what: str) -> None:
     """An error if writing there could change what is read, under whatever name it goes."""
-    shown, place = printable(str(target)), target.resolve()
+    shown, place = printable(str(target)), _real(target)
     own, above = _identity(place), {_identity(parent) for parent in place.parents}
     for part in parts_of(files):
-        item = part.path.resolve()
+        item = _real(part.path)
         is_within = item in place.parents or place in item.parents or _identity(item) in above
         holds = own is not None and own in {_identity(parent) for parent in item.parents}
         if place == item or is_within or holds:
@@ -86,6 +86,11 @@ def check_apart(target: Path, files: Inputs, query: Path, what: str) -> None:
             raise SchemaError(f"the {what} '{shown}' is an input under another name", hint="Choose another name.")
     if own is not None and own == _identity(query):
         raise SchemaError(f"the {what} '{shown}' is the file of the query", hint="Choose another name.")
+
+
+def _real(path: Path) -> Path:
+    # Not Path.resolve, which has no answer for links that lead to themselves.
+    return Path(os.path.realpath(path))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -108,7 +113,7 @@ def _check_writable(target: Path) -> None:
             f"'{shown}' is not on this machine, and the command line writes to local files only",
             hint="Write to a local path and copy it from there, or use Query.match on Spark from Python.",
         )
-    folder = next(parent for parent in target.resolve().parents if parent.exists())
+    folder = next(parent for parent in _real(target).parents if parent.exists())
     if not folder.is_dir():
         raise SchemaError(f"the output '{shown}' cannot be written: '{printable(str(folder))}' is not a folder")
     if not os.access(folder, os.W_OK | os.X_OK) and not (target.exists() and _is_device(target)):

@@ -30,8 +30,8 @@ from kleene.plan.plan import ByKey, Plan
 Array = np.ndarray[Any, Any]
 _MOST_HELD = 1 << 16
 """Events of one time that are held back until the next table may have more of them."""
-_MOST_NESTED = 100_000
-"""Nested values that are compared one by one; of more, all are taken to differ."""
+_MOST_ONE_BY_ONE = 100_000
+"""Values that are compared in Python, where Arrow cannot; of more, all are taken to differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,16 +234,23 @@ def _codes(keys: pa.Table, count: int) -> Array:
     """A number for each of so many rows, equal where all keys are; small ones sort fastest."""
     codes: Array = np.zeros(count, np.int64)
     for column in keys.columns:
-        if pa.types.is_floating(column.type):
-            column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 and 0.0 are one value
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-        numbers = encoded.indices.to_numpy()
-        codes = (
-            numbers if not codes.any() else np.unique(codes * len(encoded.dictionary) + numbers, return_inverse=True)[1]
-        )
+        numbers, different = _numbered(column)
+        codes = numbers if not codes.any() else np.unique(codes * different + numbers, return_inverse=True)[1]
     largest = int(codes.max()) if len(codes) else 0
     return codes.astype(np.uint16 if largest < 1 << 16 else np.int64)
+
+
+def _numbered(column: pa.ChunkedArray) -> tuple[Array, int]:
+    """A number for each value, and how many there are."""
+    if pa.types.is_floating(column.type) and not pa.types.is_float16(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 and 0.0 are one value
+    try:
+        encoded = pa.chunked_array([column.combine_chunks()]).dictionary_encode(null_encoding="encode").chunk(0)
+    except pa.ArrowNotImplementedError:
+        known: dict[str, int] = {}
+        numbers = [known.setdefault(repr(value), len(known)) for value in column.to_pylist()]
+        return np.array(numbers, np.int64), len(known)
+    return encoded.indices.to_numpy(), len(encoded.dictionary)
 
 
 def _same_as_next(table: pa.Table, names: Listed[str]) -> Array:
@@ -258,12 +265,12 @@ def _same_as_next(table: pa.Table, names: Listed[str]) -> Array:
 def _same_values(column: pa.ChunkedArray) -> Array:
     column = decoded(column)
     one, other = column.slice(0, len(column) - 1), column.slice(1)
-    if pa.types.is_nested(column.type):
-        if len(column) > _MOST_NESTED:
+    try:
+        same = pc.equal(one, other)
+    except pa.ArrowNotImplementedError:  # nested, or of a rare type
+        if len(column) > _MOST_ONE_BY_ONE:
             return np.zeros(len(one), bool)
-        values = column.to_pylist()
-        return np.array([left == right for left, right in pairwise(values)], bool)
-    same = pc.equal(one, other)
+        return np.array([repr(left) == repr(right) for left, right in pairwise(column.to_pylist())], bool)
     if column.null_count:
         same = pc.or_(pc.fill_null(same, False), pc.and_(one.is_null(), other.is_null()))
     found: Array = same.to_numpy()

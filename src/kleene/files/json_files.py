@@ -32,7 +32,7 @@ def json_schema(files: Sequence[Path]) -> pa.Schema:
                 column = table.column(name)
                 if column.type == pa.string() and column.null_count < len(column):
                     texts[name] = _text_type(column, texts.get(name))
-    return pa.schema([(field.name, texts.get(field.name, _known(field.type))) for field in schema])
+    return pa.schema([(field.name, texts.get(field.name, field.type)) for field in schema])
 
 
 def json_batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -72,17 +72,6 @@ def _without_times(type_: pa.DataType) -> pa.DataType:
         return pa.list_(_without_times(type_.value_type))
     if pa.types.is_struct(type_):
         return pa.struct([(field.name, _without_times(field.type)) for field in type_])
-    return type_
-
-
-def _known(type_: pa.DataType) -> pa.DataType:
-    """The type, with text for what was NULL throughout."""
-    if pa.types.is_null(type_):
-        return pa.string()
-    if pa.types.is_list(type_):
-        return pa.list_(_known(type_.value_type))
-    if pa.types.is_struct(type_):
-        return pa.struct([(field.name, _known(field.type)) for field in type_])
     return type_
 
 

@@ -28,14 +28,14 @@ def replaced_file(path: Path) -> Iterator[BinaryIO]:
     A link is followed, and the file that it leads to is replaced. A device or a pipe is not replaced but written to.
     """
     with _told(path):
-        target = Path(os.path.realpath(path))
-        if _is_special(target):
+        if _is_standard_output(path) or _is_special(path):
             with tempfile.TemporaryFile() as draft:
                 yield draft
                 draft.seek(0)
-                with target.open("wb") as sink:
+                with _opened(path) as sink:
                     shutil.copyfileobj(draft, sink)
             return
+        target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         place = _draft_beside(target)
         try:
@@ -57,7 +57,7 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     """
     with _told(path):
         target = Path(os.path.realpath(path))
-        if _is_special(target):
+        if _is_special(path):
             raise SchemaError(f"'{printable(str(path))}' is not a place for a folder", hint="Choose another name.")
         target.parent.mkdir(parents=True, exist_ok=True)
         place = _draft_beside(target)
@@ -87,6 +87,18 @@ def check_replaceable(path: Path, endings: tuple[str, ...]) -> None:
 
 def _is_special(target: Path) -> bool:
     return target.exists() and not target.is_file() and not target.is_dir()
+
+
+def _is_standard_output(path: Path) -> bool:
+    """Whether the path leads to where standard output goes, be it a file: a new file would not be what is read."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(1))
+    except OSError:
+        return False
+
+
+def _opened(path: Path) -> BinaryIO:
+    return os.fdopen(os.dup(1), "wb") if _is_standard_output(path) else path.open("wb")
 
 
 def _draft_beside(target: Path) -> Path:

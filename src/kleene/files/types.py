@@ -29,7 +29,7 @@ def common_type(type_: pa.DataType) -> pa.DataType:
         return pa.timestamp("ns" if type_.unit == "ns" else "us", "UTC")
     if pa.types.is_duration(type_):
         return pa.duration("ns" if type_.unit == "ns" else "us")
-    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_) or pa.types.is_null(type_):
+    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return pa.string()
     if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_) or pa.types.is_fixed_size_binary(type_):
         return pa.binary()
