@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def parse_schema(text: str, zone: str = "UTC") -> Schema:
     >>> parse_schema("ts timestamp, price decimal(10, 2)").type_of("price")
     DecimalType(name='decimal', scale=2)
     """
-    if Path(text).exists():
+    if os.path.exists(text):
         attributes = attributes_of(read_arrow(find_files(Path(text), zone)).schema)
     else:
         attributes = tuple(_column(item) for item in re.split(r",(?![^(]*\))", text))

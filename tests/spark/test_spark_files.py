@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kleene.errors import SchemaError
-from kleene.files import EventFiles, find_files, read_arrow, write_arrow
-from kleene.spark.files import read_spark, session_in_utc, write_spark
+from kleene.errors import ExecutionError, SchemaError
+from kleene.files import EventFiles, FileKind, find_files, read_arrow, write_arrow
+from kleene.spark.files import _write_part, read_spark, session_in_utc, write_spark
 
 CSV = """\
 type,ts,at,name,n,ratio,ok,day,clock,late.r,none
@@ -116,3 +116,8 @@ def test_spark_job_that_fails_leaves_the_old_output(session) -> None:
         write_spark(good.selectExpr("1 / n AS n"), Path("found.csv"))
     assert sorted(path.name for path in Path("found.csv").iterdir()) == before
     assert sorted(path.name for path in Path().iterdir()) == ["e.csv", "found.csv"]
+
+
+def test_full_disk_of_a_task_is_a_sentence_that_names_the_output() -> None:
+    with pytest.raises(ExecutionError, match=r"'found.csv' cannot be written: No space left on device"):
+        _write_part(Path("/dev/full"), "found.csv", FileKind.CSV, TABLE.schema, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,11 +121,13 @@ def _note_missing_types(queries: Program, types: set[str | None]) -> None:
                     note(f"note: no event is of type '{printable(name)}'; {hint}", "yellow")
 
 
-def spark_failure(error: Exception) -> KleeneError:
-    if isinstance(error, KleeneError):
+def spark_failure(error: Exception) -> Exception:
+    """What Spark raised, as an error of ours; what the terminal or the pipe raised stays what it is."""
+    if isinstance(error, KleeneError) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EPIPE)):
         return error
     text = re.sub(r"^\[STREAM_FAILED\].*?terminated with exception: ", "", str(error), flags=re.DOTALL)
-    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    lines = [line for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    first = next((line for line in lines if re.match(r"\w[\w.]*(Error|Exception): ", line)), lines[0])
     if "FAILED_READ_FILE" in first or "CANNOT_READ" in first:
         return SchemaError(f"the input cannot be read: {first}")
     return ExecutionError(f"Spark could not finish: {first}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,7 +27,7 @@ def read_program(path: Path) -> Program:
 
 def read_inputs(inputs: list[str], zone: str) -> Inputs:
     """One input, or several by event type."""
-    if len(inputs) == 1 and ("=" not in inputs[0] or Path(inputs[0]).exists()):
+    if len(inputs) == 1 and ("=" not in inputs[0] or os.path.exists(inputs[0])):
         return find_files(Path(inputs[0]), zone)
     found: dict[str, EventFiles] = {}
     for item in inputs:

@@ -26,7 +26,7 @@ def output_paths(queries: Program, query: Path, path: Path | None, overwrite: bo
     for target in paths.values():
         check_apart(target, files, query, "output")
         _check_writable(target)
-        if os.path.lexists(target) and target.exists() and not _is_device(target):
+        if os.path.exists(target) and not _is_device(target):
             if not overwrite:
                 raise SchemaError(
                     f"the output '{printable(str(target))}' exists", hint="Choose another name, or add --overwrite."
@@ -102,19 +102,19 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _is_device(path: Path) -> bool:
-    return not path.is_file() and not path.is_dir()
+    return not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _check_writable(target: Path) -> None:
     """What can be known before the work begins, which may take long."""
     shown = printable(str(target))
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(target)) and not target.parent.exists():
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(target)) and not os.path.exists(target.parent):
         raise SchemaError(
             f"'{shown}' is not on this machine, and the command line writes to local files only",
             hint="Write to a local path and copy it from there, or use Query.match on Spark from Python.",
         )
-    folder = next(parent for parent in _real(target).parents if parent.exists())
-    if not folder.is_dir():
+    folder = next(parent for parent in _real(target).parents if os.path.exists(parent))
+    if not os.path.isdir(folder):
         raise SchemaError(f"the output '{shown}' cannot be written: '{printable(str(folder))}' is not a folder")
-    if not os.access(folder, os.W_OK | os.X_OK) and not (target.exists() and _is_device(target)):
+    if not os.access(folder, os.W_OK | os.X_OK) and not (os.path.exists(target) and _is_device(target)):
         raise SchemaError(f"the output '{shown}' cannot be written: no permission in '{printable(str(folder))}'")

@@ -2,7 +2,7 @@
 
 from kleene.files.found import EventFiles, FileKind, endings_of, find_files, output_kind
 from kleene.files.reading import read_arrow
-from kleene.files.replacing import check_replaceable, replaced_file, replaced_folder
+from kleene.files.replacing import check_replaceable, replaced_file, replaced_folder, write_text
 from kleene.files.times import checked_zone
 from kleene.files.writing import write_arrow
 
@@ -18,4 +18,5 @@ __all__ = [
     "replaced_file",
     "replaced_folder",
     "write_arrow",
+    "write_text",
 ]

@@ -27,7 +27,7 @@ def replaced_file(path: Path) -> Iterator[BinaryIO]:
 
     A link is followed, and the file that it leads to is replaced. A device or a pipe is not replaced but written to.
     """
-    with _told(path):
+    with told(path):
         if _is_standard_output(path) or _is_special(path):
             with tempfile.TemporaryFile() as draft:
                 yield draft
@@ -55,7 +55,7 @@ def replaced_folder(path: Path) -> Iterator[Path]:
 
     Who writes a file into it syncs that file.
     """
-    with _told(path):
+    with told(path):
         target = Path(os.path.realpath(path))
         if _is_special(path):
             raise SchemaError(f"'{printable(str(path))}' is not a place for a folder", hint="Choose another name.")
@@ -70,6 +70,12 @@ def replaced_folder(path: Path) -> Iterator[Path]:
             _put(place, target)
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """The text as the file, in place of what is there."""
+    with replaced_file(path) as file:
+        file.write(text.encode("utf-8"))
 
 
 def check_replaceable(path: Path, endings: tuple[str, ...]) -> None:
@@ -146,7 +152,8 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def told(path: Path) -> Iterator[None]:
+    """What the system cannot write, as an error that names the path."""
     try:
         yield
     except OSError as error:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from kleene.errors import SchemaError, printable
 from kleene.files import EventFiles, FileKind, endings_of, output_kind, replaced_folder
 from kleene.files.reading import file_schema, text_batches
+from kleene.files.replacing import told
 from kleene.files.types import check_zone_fits, common_column, common_schema, common_type, holds, is_nanosecond
 from kleene.files.writing import write_rows
 from kleene.spark.names import plain_names, quoted_column
@@ -140,13 +141,13 @@ def write_spark(frame: DataFrame, path: Path) -> None:
     plain = pa.schema([(field.name, field.type) for field in schema])
     with replaced_folder(path) as draft:
         numbered = frame.toDF(*plain_names(frame.columns))
-        written = numbered.mapInArrow(_writing(str(draft), kind, plain), "rows long").count()
+        written = numbered.mapInArrow(_writing(str(draft), str(path), kind, plain), "rows long").count()
         if not written:
-            _write_part(draft / f"part-00000.{kind.value}", kind, plain, ())
+            _write_part(draft / f"part-00000.{kind.value}", str(path), kind, plain, ())
         (draft / "_SUCCESS").touch()
 
 
-def _writing(folder: str, kind: FileKind, schema: pa.Schema) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _writing(folder: str, target: str, kind: FileKind, schema: pa.Schema) -> Callable[..., Iterator[pa.RecordBatch]]:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rest = iter(batches)
         first = next((batch for batch in rest if batch.num_rows), None)
@@ -160,13 +161,15 @@ def _writing(folder: str, kind: FileKind, schema: pa.Schema) -> Callable[..., It
                 table = pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema)
                 yield from table.to_batches()
 
-        yield _counted(_write_part(Path(folder, f"part-{number:05}.{kind.value}"), kind, schema, plain()))
+        place = Path(folder, f"part-{number:05}.{kind.value}")
+        yield _counted(_write_part(place, target, kind, schema, plain()))
 
     return write
 
 
-def _write_part(place: Path, kind: FileKind, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    with place.open("wb") as file:
+def _write_part(place: Path, target: str, kind: FileKind, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """A file of the output that will be called by its target."""
+    with told(Path(target)), place.open("wb") as file:
         count = write_rows(schema, batches, kind, file)
         file.flush()
         os.fsync(file.fileno())
