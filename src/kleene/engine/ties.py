@@ -153,9 +153,10 @@ class TieCounter:
         same = _same_as_next(table, self._standing)
         changes = np.flatnonzero(~same)
         last = int(changes[-1]) + 1 if len(changes) else 0
-        self._held = table.slice(last)
-        if self._held.num_rows > _MOST_HELD:
-            last, self._held = table.num_rows, None
+        if table.num_rows - last > _MOST_HELD:
+            last = table.num_rows
+        else:  # copied, so that the table can go
+            self._held = table.take(pa.array(np.arange(last, table.num_rows)))
         self._count += self._tied(table.slice(0, last), same[: max(last - 1, 0)])
 
     def finish(self) -> int:
