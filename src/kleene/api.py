@@ -22,6 +22,7 @@ from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, m
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, result_schema, run
 from kleene.engine.sampling import sampled_statistics
+from kleene.engine.ties import tie_notes
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.query import QueryDefinition
@@ -34,6 +35,7 @@ from kleene.plan.limits import checked_limits
 from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.plan.statistics import checked_statistics
 from kleene.schema import Schema
+from kleene.visible import visible
 
 BUCKETS = 16
 """Groups that the keys of a stream are put together in, if nothing else is said."""
@@ -46,7 +48,7 @@ class Query:
     definition: QueryDefinition
 
     def __repr__(self) -> str:
-        return f"<kleene.Query\n{definition_text(self.definition)}>"
+        return visible(f"<kleene.Query\n{definition_text(self.definition)}>", keep="\n")
 
     def match(
         self,
@@ -88,7 +90,9 @@ class Query:
         order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. Needed by
             SASE queries; row patterns and the regular-expression operator say it themselves.
         type_column: the column that tells the type of an event; None if the input has none.
-        tie_break: further columns that decide between events of equal order keys.
+        tie_break: further columns that decide between events of equal order keys. Without them, such events are in
+            the order of the input in process, and in that of their other values on Spark; where the query can tell, a
+            `KleeneWarning` counts them, or on Spark `kleene.last_notes`.
         format: "all" matches, or "non_overlapping" ones only.
         mode: "verbose", a row for each match; or "compressed", for SASE queries, a row for each event that completes
             matches: in process a `CompressedMatches`, which counts and expands them; on Spark rows with a count and a
@@ -140,6 +144,7 @@ class Query:
             )
             return job.matches()
         table, chosen = self._prepared(events, key, type_column, options)
+        warn(tie_notes(chosen, table, bool(key.tie_break)))
         if mode == "compressed":
             return Runner(chosen).compressed(table)
         return run(chosen, table, id_columns=id_columns(chosen, table, key) if match_id else None)
@@ -186,6 +191,7 @@ class Query:
             refuse_order(order_by, tie_break, format, False, match_id)
         key = make_order_key(() if order_by is None else order_by, tie_break)
         table, chosen = self._prepared(events, key, type_column, options)
+        warn(tie_notes(chosen, table, bool(key.tie_break)))
         names = id_columns(chosen, table, key) if match_id else None
         batches = (
             batch for found in Runner(chosen).batches(table, id_columns=names) for batch in found.table.to_batches()
@@ -301,7 +307,8 @@ class Query:
                 "explain(analyze=True) runs the query in this process, on events in Arrow's form",
                 hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
             )
-        return explain_text(chosen, table if analyze else None, on_spark)
+        ties = tie_notes(chosen, table, bool(key.tie_break)) if analyze and table is not None else ()
+        return visible(explain_text(chosen, table if analyze else None, on_spark, ties), keep="\n")
 
     def _planned(self, options: Mapping[str, Any]) -> Plan:
         """The plan for events of which nothing is known."""
@@ -473,6 +480,20 @@ def stream_metrics(query: Any, earlier: Any = None) -> Any:
     earlier: what was returned before; then it goes on from there, and counts what Spark has forgotten since too.
     """
     return spark_module("monitor").stream_metrics(query, earlier)
+
+
+def last_notes(matches: Any) -> tuple[str, ...]:
+    """What Spark's tasks had to tell when an action last ran on the DataFrame that `match` returned; () before.
+
+        found = query.match(events, order_by="ts")
+        found.write.parquet("found")
+        for note in kleene.last_notes(found):
+            print(note)
+
+    There is a note where events tie: they have the same key and the same order key, no `tie_break` was given, and the
+    query can tell which comes first.
+    """
+    return tuple(spark_module("notes").last_notes(matches))
 
 
 def regex(

@@ -16,6 +16,7 @@ import difflib
 from collections.abc import Iterable
 
 from kleene.source import Location
+from kleene.visible import visible
 
 
 class KleeneError(Exception):
@@ -45,7 +46,7 @@ class KleeneError(Exception):
             parts = [f"{self.location}: {self.message}", self.location.excerpt()]
         if self.hint:
             parts.append(self.hint)
-        return "\n".join(parts)
+        return visible("\n".join(parts), keep="\n")
 
     # Spark ships errors between processes; the default would try to rebuild them from `args` alone.
     def __reduce__(self) -> tuple[object, ...]:
@@ -102,7 +103,7 @@ def listed(names: Iterable[str], most: int = 20) -> str:
 
 def printable(name: str, most: int = 60) -> str:
     """A name or literal as it may stand in a message: on one line and not too long."""
-    text = name if name.isprintable() else ascii(name)[1:-1]
+    text = visible(name)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -17,6 +17,8 @@ from kleene.spark.stream import COUNTS, OBSERVED, STANDS, TURN
 
 KEPT_BATCHES = 100
 SHOWN_BATCHES = 10
+READ = "read by kleene "
+"""How the names begin under which it is told how many rows were read, where Spark counts files."""
 HEADINGS = (
     *("batch", "read", "events", "late", "matches", "waiting", "runs", "kept", "state"),
     *("watermark", "seconds", "read/s"),
@@ -162,7 +164,7 @@ class StreamMetrics:
         now = sum(stands.values(), Stand())
         batch = BatchMetrics(
             batch=report["batchId"],
-            read=sum(source["numInputRows"] for source in report["sources"]),  # Connect has no sum of its own
+            read=_rows_read(report),
             **counts,
             waiting=now.waiting,
             runs=now.runs,
@@ -243,6 +245,14 @@ def named(value: Any) -> Any:
         names = [one["name"] for one in value["schema"]["fields"]]
         value = dict(zip(names, value["values"], strict=True))
     return {name: named(item) for name, item in value.items()}
+
+
+def _rows_read(report: Mapping[str, Any]) -> int:
+    counted = [named(row)["read"] for name, row in report["observedMetrics"].items() if name.startswith(READ)]
+    if counted:
+        return sum(counted)
+    # Connect has no sum of its own.
+    return sum(source["numInputRows"] for source in report["sources"])
 
 
 def _watermark(text: str | None) -> datetime | None:

@@ -32,6 +32,7 @@ def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(partitions))
         .config(MOST_BYTES, str(NO_LIMIT))
+        .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,8 +85,14 @@ class Matcher:
         return pa.schema([*self.result, *choice_fields(self.in_place)])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.matched(batches, lambda tables: tables)
+
+    def matched(
+        self, batches: Iterator[pa.RecordBatch], seen: Callable[[Iterable[pa.Table]], Iterable[pa.Table]]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of the output; the events in their order go through `seen`."""
         try:
-            for found, keys in self._found(self.in_order(batches)):
+            for found, keys in self._found(seen(self.in_order(batches))):
                 yield from self.given_out(found, keys).to_batches()
         except GaveUpError as error:
             raise ExecutionError(error.message, hint=error.hint) from None
