@@ -189,18 +189,19 @@ class Runner:
             yield from self._interpreted(table, rows, budget)
         else:
             few = None if self._is_worth_compiling(program, table) else self._few(table, rows, budget)
-            yield from self._compiled(table, rows, budget) if few is None else [Part(few, True)]
+            yield from self._compiled(table, rows, budget) if few is None else few
 
-    def _few(self, table: pa.Table, rows: MatchRows, budget: Budget) -> list[ResultBatch] | None:
+    def _few(self, table: pa.Table, rows: MatchRows, budget: Budget) -> list[Part] | None:
         """What the interpreter finds; None if that is much, or it meets a limit that the engine may not come near."""
         left = budget.seconds_left
         quick = Budget(replace(budget.limits, seconds=min(FEW_SECONDS, left or FEW_SECONDS)), table.num_rows)
-        found: list[ResultBatch] = []
+        found: list[Part] = []
         size = 0
         try:
-            for batch in in_output_order(self._interpreted(table, rows, quick), quick):
-                found.append(batch)
-                size += batch.table.nbytes
+            for part in self._interpreted(table, rows, quick):
+                batches = list(part.batches)
+                found.append(Part(batches, part.is_settled))
+                size += sum(batch.table.nbytes for batch in batches)
                 if size > FEW_BYTES:
                     return None
         except LimitError:
