@@ -380,7 +380,7 @@ def match_recognize(clause: str) -> Query:
     return Query(definition)
 
 
-def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None) -> Any:
+def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None, *, allow_jvm_calls: bool = False) -> Any:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
 
     Everything outside of the clauses is left to Spark: its dialect, its functions, its errors.
@@ -395,8 +395,10 @@ def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None) -
             WHERE top - bottom > 10''')
 
     args: values of Spark's parameters (`:name` or `?`) outside of the clauses, as in `spark.sql`.
+    allow_jvm_calls: accepts a text that runs code which is not Spark's own, such as a call of `reflect`; by default it
+        is refused. See SECURITY.md.
     """
-    return spark_module("sql").sql(spark, text, args)
+    return spark_module("sql").sql(spark, text, args, allow_jvm_calls)
 
 
 def stream_metrics(query: Any, earlier: Any = None) -> Any:
