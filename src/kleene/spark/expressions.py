@@ -89,7 +89,8 @@ def _comparison(sign: str, left: Column, right: Column) -> Column:
 
 
 def _is_nan(column: Column) -> Column:
-    return F.typeof(column).isin("double", "float") & F.isnan(column.try_cast(st.DoubleType()))
+    # By its text: not every type becomes a number, and the types are not known here.
+    return F.typeof(column).isin("double", "float") & (column.cast(st.StringType()) == "NaN")
 
 
 def _case(branches: Sequence[tuple[Column, Column]], default: Column) -> Column:
