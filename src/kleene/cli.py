@@ -127,6 +127,10 @@ def stream(
     watermark: Annotated[
         str | None, typer.Option("--watermark", "-w", help="How long to wait for events that are late: '10 minutes'.")
     ] = None,
+    max_ahead: Annotated[
+        str | None,
+        typer.Option(help="Set events aside whose time is further ahead of the clock than this: '1 hour'."),
+    ] = None,
     arrival: Annotated[
         bool, typer.Option("--arrival", help="Trust that events arrive in order, and match them at once.")
     ] = False,
@@ -180,7 +184,8 @@ def stream(
         with _stream_places(output_path, checkpoint) as (target, place):
             for folder in (target, place):
                 _check_apart(folder, files, "output" if folder is target else "checkpoint")
-            settings = {"watermark": watermark, "most_files": max_files, "every": None if once else every}
+            settings = {"watermark": watermark, "max_ahead": max_ahead, "most_files": max_files}
+            settings["every"] = None if once else every
             _match_stream(one, files, options, target, place, settings, limit, is_kept=output_path is not None)
 
 
@@ -550,6 +555,8 @@ _IN_OPTIONS = (
     (r"df\.withWatermark\('.*?', '(.*?)'\) and order='time'", r'--watermark "\1" in place of --arrival'),
     (r"Add \.withWatermark\(.*?, \"(.*?)\"\) to the stream, right before match", r'Add --watermark "\1"'),
     (r"order='arrival'", "--arrival"),
+    (r'watermark="(.*?)"', r'--watermark "\1"'),
+    (r'max_ahead="(.*?)"', r'--max-ahead "\1"'),
     (r"unbounded_state='allow'", "--unbounded-state"),
     (r"another checkpointLocation", "another --output"),
 )
@@ -642,6 +649,9 @@ def _summarize(metrics: Any, was_stopped: bool, target: Path | None, checkpoint:
     if metrics.late:
         late = f"{counted(metrics.late, 'event')} came too late and took no part; a longer --watermark waits for them"
         output.print(Text(late, style="yellow"), soft_wrap=True)
+    if metrics.ahead:
+        ahead = f"{counted(metrics.ahead, 'event')} set aside: further ahead of the clock than --max-ahead allows"
+        output.print(Text(ahead, style="yellow"), soft_wrap=True)
     if metrics.waiting or metrics.runs:
         least = "" if metrics.is_whole else "at least "
         waiting = f"{counted(metrics.waiting, 'event')} for the watermark, {counted(metrics.runs, 'open run')}"

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from kleene.api import Query
-from kleene.errors import SchemaError, UnsupportedError, printable
+from kleene.errors import SchemaError
 from kleene.files import EventFiles
 from kleene.spark.files import read_stream
 from kleene.spark.monitor import HEADINGS, BatchMetrics, StreamMetrics, stream_metrics
@@ -44,6 +44,7 @@ class FolderStream:
     output: Path
     checkpoint: Path
     watermark: str | None = None
+    max_ahead: str | None = None
     most_files: int | None = None
     every: str | None = None  # None: only what is there now
     keep: bool = True  # else matches are removed when they have been looked at
@@ -75,7 +76,7 @@ class FolderStream:
             events: Any = self._events(own, self.inputs)
         else:
             events = {name: self._events(own, part) for name, part in self.inputs.items()}
-        found = self.query.match(events, **self.options)
+        found = self.query.match(events, **self.options, watermark=self.watermark, max_ahead=self.max_ahead)
         log = SinkLog(self.output)
         writer = found.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint.resolve()))
         writer = writer.trigger(availableNow=True) if self.every is None else writer.trigger(processingTime=self.every)
@@ -85,18 +86,11 @@ class FolderStream:
         frame = read_stream(session, part, self.most_files)
         name = self.options["order_by"][0]
         kind = {field.name: field.dataType for field in frame.schema.fields}.get(name)
-        if self.watermark is None or not isinstance(kind, TimestampType | TimestampNTZType):
-            return frame  # what is amiss is told by match
-        if isinstance(kind, TimestampNTZType):  # Spark has watermarks for the other kind only
-            frame = frame.withColumns({name: quoted_column(name).cast(TimestampType())})
-        try:
-            return frame.withWatermark(name, self.watermark)
-        except Exception as error:
-            if "INTERVAL" not in str(error):
-                raise
-            raise UnsupportedError(
-                f"'{printable(self.watermark)}' is not a length of time", hint='Write: --watermark "10 minutes"'
-            ) from None
+        has_clock = self.watermark is not None or self.max_ahead is not None
+        if not has_clock or not isinstance(kind, TimestampNTZType):
+            return frame
+        # Spark has watermarks for the other kind only.
+        return frame.withColumns({name: quoted_column(name).cast(TimestampType())})
 
 
 def _is_foreign(path: Path) -> bool:

@@ -34,6 +34,7 @@ from kleene.schema import TimestampType
 from kleene.spark.batch import SparkJob
 from kleene.spark.bucket import Bucket, BucketState, StreamMatcher
 from kleene.spark.chains import check_not_chained
+from kleene.spark.clock import WATERMARK
 from kleene.spark.gathering import GROUP, TaskOrder, has_order_numbers
 from kleene.spark.handover import chosen_events
 from kleene.spark.names import plain_names, quoted_column
@@ -42,9 +43,6 @@ from kleene.spark.schema import spark_schema
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-WATERMARK = "spark.watermarkDelayMs"
-"""What Spark notes at a column that has a watermark."""
-
 COUNTS = ("events", "late", "matches")
 STANDS = ("waiting", "runs", "kept", "bytes")
 """What a bucket tells of a micro-batch, and of how it stands after it."""
@@ -65,6 +63,8 @@ class StreamOptions:
     unbounded_state: str = "refuse"
     timeouts: bool = False
     buckets: int = BUCKETS
+    watermark: str | None = None
+    max_ahead: str | None = None
 
 
 class MatchingProcessor(StatefulProcessor):
@@ -231,6 +231,7 @@ def stream_job(
     if not in_arrival_order:
         if before is None:
             check_not_chained(_frames(events))
+            _check_clock(given)
         _check_time(plan, first, has_watermark)
     elif before is not None and before.delay:
         raise UnsupportedError(
@@ -305,6 +306,15 @@ def _check_session(frame: DataFrame) -> None:
         raise UnsupportedError(
             "a stream of matches needs Spark's RocksDB state store, and the session has another",
             hint=f'Add: spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+        )
+
+
+def _check_clock(given: StreamOptions) -> None:
+    if given.max_ahead is not None and given.watermark is None:
+        raise UnsupportedError(
+            "max_ahead was given without watermark: only a watermark that Kleene sets can be kept from such events",
+            hint='Say how long to wait for events that are late: match(stream, …, watermark="10 minutes", '
+            f'max_ahead="{printable(given.max_ahead)}").',
         )
 
 
