@@ -113,6 +113,33 @@ def test_key_may_not_take_the_place_of_a_column(spark) -> None:
         kleene.match_recognize("PARTITION BY reverse(s) ORDER BY t PATTERN (A)").match(frame)
 
 
+def nested(levels: int) -> kleene.Query:
+    text = "A.t"
+    for level in range(levels):
+        text = f"if({text} = 1, 1, 0)" if level % 2 else f"if({text} IN (1, 5), 1, 0)"
+    return kleene.match_recognize(f"ORDER BY t MEASURES {text} AS m PATTERN (A)")
+
+
+def test_comparisons_inside_comparisons_are_planned_in_time(spark, in_time) -> None:
+    assert sorted(row.m for row in nested(9).match(letters(spark)).collect()) == [0, 1]
+
+
+def test_what_is_nested_too_deep_for_spark_connect_is_told(remote_spark, monkeypatch) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    with pytest.raises(kleene.AnalysisError, match="Spark cannot compute this"):
+        nested(45).match(letters(remote_spark))
+
+
+def test_long_chains_are_not_nested_deep(remote_spark, monkeypatch) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    choices, tests = ", ".join(map(str, range(70))), " OR ".join(f"A.t = {n}" for n in range(70))
+    values = ", ".join(f"A.t + {n}" for n in range(70))
+    query = kleene.match_recognize(
+        f"ORDER BY t MEASURES concat_ws('', A.t IN ({choices}), {tests}, A.t IN ({values})) AS m PATTERN (A)"
+    )
+    assert [row.m for row in query.match(letters(remote_spark)).collect()] == ["truetruetrue"] * 2
+
+
 CLAUSE = "MATCH_RECOGNIZE (ORDER BY t MEASURES LAST(A.s) AS s PATTERN (A+))"
 
 

@@ -10,7 +10,6 @@ import datetime as dt
 import operator
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
@@ -35,6 +34,7 @@ _OPERATORS: dict[str, Callable[[Column, Column], Column]] = {
     "/": lambda left, right: F.try_divide(left.cast(st.DoubleType()), right.cast(st.DoubleType())),
     "%": F.try_mod,
 }
+_READS_TWICE = (ir.Comparison, ir.In, ir.Between)
 _TYPES: dict[Type, st.DataType] = {
     INTEGER: st.LongType(),
     FLOAT: st.DoubleType(),
@@ -48,23 +48,24 @@ def column_around(expression: ir.Expr, column_of: Callable[[ir.Expr], Column]) -
     """The expression around the columns of its parts."""
     match expression:
         case ir.Comparison(operator=sign, left=left, right=right):
-            return _comparison(sign, column_of(left), column_of(right))
+            return _named([left, right], column_of, lambda one, other: _comparison(sign, one, other))
         case ir.Arithmetic(operator=sign, left=left, right=right):
             return _OPERATORS[sign](column_of(left), column_of(right))
         case ir.Negate(operand=operand):
             return -column_of(operand)
         case ir.And(operands=operands):
-            return reduce(operator.and_, map(column_of, operands))
+            return _balanced(operator.and_, [column_of(operand) for operand in operands])
         case ir.Or(operands=operands):
-            return reduce(operator.or_, map(column_of, operands))
+            return _balanced(operator.or_, [column_of(operand) for operand in operands])
         case ir.Not(operand=operand):
             return ~column_of(operand)
         case ir.IsNull(operand=operand):
             return column_of(operand).isNull()
         case ir.In(operand=operand, choices=choices):
-            return column_of(operand).isin(*map(column_of, choices))
+            is_plain = all(isinstance(choice, ir.Literal) for choice in choices)
+            return _named([operand, *choices], column_of, _is_listed if is_plain else _is_one_of)
         case ir.Between(operand=operand, low=low, high=high):
-            return column_of(operand).between(column_of(low), column_of(high))
+            return _named([operand, low, high], column_of, _is_between)
         case ir.Like(operand=operand, pattern=pattern):
             return F.like(column_of(operand), column_of(pattern))
         case ir.Case(branches=branches, default=default):
@@ -81,6 +82,40 @@ def column_around(expression: ir.Expr, column_of: Callable[[ir.Expr], Column]) -
 def called(function: str, arguments: Sequence[Column]) -> Column:
     """A call of a function that Spark knows by this name, which is one name, whatever characters it has."""
     return F.call_function(quoted(function), *arguments)
+
+
+def _named(operands: Sequence[ir.Expr], column_of: Callable[[ir.Expr], Column], made: Callable[..., Column]) -> Column:
+    """What is made of the operands, each of which it reads several times.
+
+    If one of them holds another such node, it gets a name: else a few levels of them would be more than Spark can plan.
+    """
+    columns = [column_of(operand) for operand in operands]
+    if not any(isinstance(node, _READS_TWICE) for operand in operands for node in ir.walk(operand)):
+        return made(*columns)
+    names = [f"operand_{number}" for number in range(len(columns))]
+    row = F.struct(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
+    return F.transform(F.array(row), lambda named: made(*(named[name] for name in names)))[0]
+
+
+def _is_listed(own: Column, *literals: Column) -> Column:
+    """Literals are never NaN."""
+    return F.when(_is_nan(own), F.lit(None)).otherwise(own.isin(*literals))
+
+
+def _is_one_of(own: Column, *choices: Column) -> Column:
+    return _balanced(operator.or_, [_comparison("=", own, choice) for choice in choices])
+
+
+def _balanced(joined: Callable[[Column, Column], Column], columns: Sequence[Column]) -> Column:
+    """A long chain would be nested deeper than Spark Connect can send."""
+    if len(columns) == 1:
+        return columns[0]
+    half = len(columns) // 2
+    return joined(_balanced(joined, columns[:half]), _balanced(joined, columns[half:]))
+
+
+def _is_between(own: Column, low: Column, high: Column) -> Column:
+    return _comparison(">=", own, low) & _comparison("<=", own, high)
 
 
 def _comparison(sign: str, left: Column, right: Column) -> Column:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
@@ -116,13 +115,13 @@ class Prepared:
         try:
             frame = self.frame.withColumn(name, self._of_row(expression))
             _ = frame.schema  # by Spark Connect nobody knows before whether there is such a column
-        except PySparkException as error:
+        except Exception as error:  # what is nested too deep for Spark Connect is not one of PySpark's own errors
             raise self._refused_by_spark(error, expression) from None
         return frame
 
-    def _refused_by_spark(self, error: PySparkException, expression: ir.Expr) -> AnalysisError:
+    def _refused_by_spark(self, error: Exception, expression: ir.Expr) -> AnalysisError:
         """Spark speaks of columns that the user never wrote; the user's own text is what the error must point at."""
-        said = printable(str(error).splitlines()[0], 300)
+        said = printable(next(iter(str(error).splitlines()), type(error).__name__), 300)
         return AnalysisError(f"Spark cannot compute this: {said}", self.definition.source.locate(expression.span))
 
     def _of_row(self, expression: ir.Expr) -> Column:
@@ -162,10 +161,10 @@ class Prepared:
         culprit = next((measure for measure in measures if self._error_in(found, [measure])), measures[0])
         raise self._refused_by_spark(error, culprit.measure.expression)
 
-    def _error_in(self, found: DataFrame, measures: list[_Afterwards]) -> PySparkException | None:
+    def _error_in(self, found: DataFrame, measures: list[_Afterwards]) -> Exception | None:
         try:
             _ = self._with_measures(found, measures).schema
-        except PySparkException as error:
+        except Exception as error:
             return error
         return None
 

@@ -75,7 +75,7 @@ def _offence(tokens: Sequence[Token], number: int) -> str | None:
             return "TRANSFORM … USING runs a program"
         case "FUNCTION" if number and tokens[number - 1].word in ("CREATE", "REPLACE", "TEMPORARY"):
             return "CREATE FUNCTION may load code" if _names_a_class(tokens[number:]) else None
-        case "ADD" if number == 0 and then.word in ("JAR", "JARS"):
+        case "ADD" if then.word in ("JAR", "JARS"):
             return "ADD JAR loads code"
     return None
 
