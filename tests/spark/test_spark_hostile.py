@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import kleene
+from kleene.files import find_files
+from kleene.spark.files import read_spark
+from kleene.spark.session import kleene_error
 from kleene.spark.sql_tokens import tokens_of
 
 HOSTILE_LITERALS = [
@@ -191,3 +196,28 @@ def test_names_and_strings_are_where_sparks_lexer_sees_them(text: str, classic_s
     assert {one for one in sparks if one[1][0] in "abcdefghixzérX`'\""} == {
         (one.start, one.text) for one in tokens_of(text) if one.text[0] in "abcdefghixzérX`'\""
     }
+
+
+def test_names_of_files_are_no_patterns(spark, tmp_path) -> None:
+    names = [
+        "x*.parquet",
+        "xy.parquet",
+        "{a,b}.parquet",
+        "a.parquet",
+        "[z].parquet",
+        "z.parquet",
+        "q?.parquet",
+        "b\\s.parquet",
+    ]
+    for number, name in enumerate(names):
+        pq.write_table(pa.table({"n": [number]}), tmp_path / name)
+    for number, name in enumerate(names):
+        frame = read_spark(spark, find_files(tmp_path / name))
+        assert [row.n for row in frame.collect()] == [number]
+
+
+@pytest.mark.parametrize("name", ["printable", "KleeneError", "annotations", "Nothing", "listed"])
+def test_error_of_a_task_that_names_no_error_of_ours(name: str) -> None:
+    found = kleene_error(RuntimeError(f"kleene.errors.{name}: something happened\nDo this."))
+    assert isinstance(found, kleene.KleeneError)
+    assert found.hint == "Do this."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,7 +15,7 @@ from kleene.spark.names import quoted_column
 
 def read_spark(session: SparkSession, found: EventFiles) -> DataFrame:
     """The events of the files; types of CSV columns are found by looking at them."""
-    paths = [str(file.resolve()) for file in found.files]
+    paths = [_exact(file) for file in found.files]
     match found.kind:
         case FileKind.PARQUET:
             return session.read.parquet(*paths)
@@ -35,7 +36,12 @@ def read_stream(session: SparkSession, found: EventFiles, most_files: int | None
         reader = reader.option("maxFilesPerTrigger", most_files)
     if found.kind is FileKind.CSV:
         reader = reader.option("header", "true")
-    return reader.format(found.kind.value).load(str(found.path.resolve()))
+    return reader.format(found.kind.value).load(_exact(found.path))
+
+
+def _exact(path: Path) -> str:
+    """The path as Spark reads no pattern into it: a file called {a,b}.csv is one file."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path.resolve().as_posix())
 
 
 def _names_of(kind: FileKind) -> str:
