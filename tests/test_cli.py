@@ -341,6 +341,7 @@ class TestStream:
         [
             (["--watermark", "10 minutes", "--order-by", "tss"], 4, "no column 'tss' to order by"),
             (["--watermark", "ten"], 5, "'ten' is not a length of time"),
+            (["--watermark", "1 hour", "--max-ahead", "soon"], 5, 'Write: --max-ahead "1 hour"'),
             (["--watermark", "10 minutes", "--type-column", "kind"], 4, "'kind'"),
         ],
     )

@@ -77,6 +77,8 @@ class Query:
         unbounded_state: str = "refuse",
         timeouts: bool = False,
         buckets: int = BUCKETS,
+        watermark: str | None = None,
+        max_ahead: str | None = None,
     ) -> Any:
         """The matches among the events: Arrow in, Arrow out; Spark in, Spark out.
 
@@ -126,6 +128,10 @@ class Query:
         timeouts: on a stream, also gives out what a run had bound when it left its window, as rows of their own.
         buckets: on a stream, how many groups the keys are put together in, each with a state of its own. Each costs
             time in every micro-batch, and no more tasks than that can work at once.
+        watermark: on a stream, how long to wait for events that are late, such as "10 minutes": Kleene sets Spark's
+            watermark itself. Leave it out if the stream has one.
+        max_ahead: on a stream, how far the time of an event may be ahead of the machine's clock, such as "1 hour".
+            Events beyond that are set aside and counted, and never move the watermark, which needs `watermark`.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
@@ -138,11 +144,12 @@ class Query:
         if is_spark(events):
             on_spark = spark_module("jobs")
             given = on_spark.SparkOptions(pushdown, presorted, ranges, range_size, match_id)
-            on_stream = on_spark.StreamOptions(order, unbounded_state, timeouts, buckets)
+            on_stream = on_spark.StreamOptions(order, unbounded_state, timeouts, buckets, watermark, max_ahead)
             job = on_spark.make_job(
                 self.definition, events, key, type_column, options, given, on_stream, match_order=match_order
             )
             return job.matches()
+        refuse_clock(watermark, max_ahead)
         table, chosen = self._prepared(events, key, type_column, options)
         warn(tie_notes(chosen, table, bool(key.tie_break)))
         if mode == "compressed":
@@ -262,6 +269,8 @@ class Query:
         order: str = "time",
         unbounded_state: str = "refuse",
         buckets: int = BUCKETS,
+        watermark: str | None = None,
+        max_ahead: str | None = None,
     ) -> str:
         """How the query is understood and will be run: its plan with reasons, its automaton, how the input is split.
 
@@ -281,17 +290,17 @@ class Query:
 
         With events attributes and types are checked too; with a Spark DataFrame it also says what travels to the tasks
         and how. `plan`, `statistics`, `engine`, `algorithm`, on Spark `pushdown`, `presorted`, `ranges` and
-        `range_size`, and on a stream `order`, `unbounded_state` and `buckets`, are those of `match`. `analyze` runs the
-        query on the events (Arrow, or what converts to it) and adds what went through each operator and how long it
-        took. `dot` and `svg` give the automaton instead, for Graphviz or as a picture; `code`, which needs events, the
-        code that is compiled for the query.
+        `range_size`, and on a stream `order`, `unbounded_state`, `buckets`, `watermark` and `max_ahead`, are those of
+        `match`. `analyze` runs the query on the events (Arrow, or what converts to it) and adds what went through each
+        operator and how long it took. `dot` and `svg` give the automaton instead, for Graphviz or as a picture; `code`,
+        which needs events, the code that is compiled for the query.
         """
         options = {"plan": plan, "statistics": statistics, "engine": engine, "algorithm": algorithm}
         key, on_spark = make_order_key(order_by, tie_break), None
         if events is not None and is_spark(events):
             jobs = spark_module("jobs")
             given = jobs.SparkOptions(pushdown, presorted, ranges, range_size)
-            on_stream = jobs.StreamOptions(order, unbounded_state, buckets=buckets)
+            on_stream = jobs.StreamOptions(order, unbounded_state, False, buckets, watermark, max_ahead)
             job = jobs.make_job(self.definition, events, key, type_column, options, given, on_stream)
             table, chosen, on_spark = None, job.plan, job.explanation()
         elif events is None:
@@ -354,6 +363,13 @@ class Progress:
     def snapshot(self) -> bytes:
         """All that is needed to go on from here, also in another process, as bytes."""
         return self._progress.snapshot()
+
+
+def refuse_clock(watermark: str | None, max_ahead: str | None) -> None:
+    """A table has no clock that could be wrong."""
+    for name, value in (("watermark", watermark), ("max_ahead", max_ahead)):
+        if value is not None:
+            raise UnsupportedError(f"{name} is for streams, and the input is a table", hint=f"Leave {name} out.")
 
 
 def definition_text(definition: QueryDefinition) -> str:
@@ -448,7 +464,7 @@ def match_recognize(clause: str) -> Query:
     return Query(definition)
 
 
-def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None) -> Any:
+def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None, *, allow_jvm_calls: bool = False) -> Any:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
 
     Everything outside of the clauses is left to Spark: its dialect, its functions, its errors.
@@ -463,8 +479,10 @@ def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None) -
             WHERE top - bottom > 10''')
 
     args: values of Spark's parameters (`:name` or `?`) outside of the clauses, as in `spark.sql`.
+    allow_jvm_calls: accepts a text that runs code which is not Spark's own, such as a call of `reflect`; by default it
+        is refused. See SECURITY.md.
     """
-    return spark_module("sql").sql(spark, text, args)
+    return spark_module("sql").sql(spark, text, args, allow_jvm_calls)
 
 
 def stream_metrics(query: Any, earlier: Any = None) -> Any:

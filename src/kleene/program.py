@@ -8,7 +8,7 @@ from typing import Any
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
 from kleene.analysis.row_pattern import warn
-from kleene.api import BUCKETS, Query, is_spark, prepare, spark_module
+from kleene.api import BUCKETS, Query, is_spark, prepare, refuse_clock, spark_module
 from kleene.engine.inputs import OrderKey, check_input_names, make_order_key, read_rows
 from kleene.engine.run import run
 from kleene.engine.ties import tie_notes
@@ -49,6 +49,8 @@ class Program:
         order: str = "time",
         unbounded_state: str = "refuse",
         buckets: int = BUCKETS,
+        watermark: str | None = None,
+        max_ahead: str | None = None,
     ) -> dict[str, Any]:
         """The result of every query, by the name of its INTO (or query_1, query_2, …); arguments as in Query.match.
 
@@ -67,6 +69,9 @@ class Program:
         options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
         on_spark = is_spark(_flat(events))
         on_stream = {"order": order, "unbounded_state": unbounded_state, "buckets": buckets}
+        on_stream |= {"watermark": watermark, "max_ahead": max_ahead}
+        if not on_spark:
+            refuse_clock(watermark, max_ahead)
         runner = _SparkRunner(options, on_stream) if on_spark else _ArrowRunner(options)
         # A stream can be read once only, and several queries may want it.
         events = events if on_spark else _tables(events)

@@ -170,6 +170,9 @@ def _summarize(metrics: Any, was_stopped: bool, target: Path | None, checkpoint:
     if metrics.late:
         late = f"{counted(metrics.late, 'event')} came too late and took no part; a longer --watermark waits for them"
         say(Text(late, style="yellow"), soft_wrap=True)
+    if metrics.ahead:
+        ahead = f"{counted(metrics.ahead, 'event')} set aside: further ahead of the clock than --max-ahead allows"
+        say(Text(ahead, style="yellow"), soft_wrap=True)
     if metrics.waiting or metrics.runs:
         least = "" if metrics.is_whole else "at least "
         waiting = f"{counted(metrics.waiting, 'event')} for the watermark, {counted(metrics.runs, 'open run')}"

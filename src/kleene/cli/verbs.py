@@ -105,6 +105,10 @@ def stream(
     watermark: Annotated[
         str | None, typer.Option("--watermark", "-w", help="How long to wait for events that are late: '10 minutes'.")
     ] = None,
+    max_ahead: Annotated[
+        str | None,
+        typer.Option(help="Set events aside whose time is further ahead of the clock than this: '1 hour'."),
+    ] = None,
     arrival: Annotated[
         bool, typer.Option("--arrival", help="Trust that events arrive in order, and match them at once.")
     ] = False,
@@ -159,7 +163,8 @@ def stream(
         with stream_places(output_path, checkpoint) as (target, place):
             for folder in (target, place):
                 check_apart(folder, files, query, "output" if folder is target else "checkpoint")
-            settings = {"watermark": watermark, "most_files": max_files, "every": None if once else every}
+            settings = {"watermark": watermark, "max_ahead": max_ahead, "most_files": max_files}
+            settings["every"] = None if once else every
             match_stream(one, files, options, target, place, settings, limit, is_kept=output_path is not None)
 
 

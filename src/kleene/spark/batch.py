@@ -40,6 +40,7 @@ from kleene.plan.plan import ByKey, Plan, make_plan
 from kleene.schema import Schema
 from kleene.spark.choosing import CHOICE, Chooser, choice_order
 from kleene.spark.foreign import Prepared, prepare_foreign
+from kleene.spark.foreign_code import check_definition
 from kleene.spark.gathering import GROUP, TaskOrder
 from kleene.spark.handover import (
     Handover,
@@ -74,6 +75,7 @@ class SparkOptions:
     ranges: str | int = "auto"
     range_size: int | None = None
     match_id: bool = False
+    allow_jvm_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,8 @@ def _job_on_rows(
     given: SparkOptions,
 ) -> SparkJob:
     """The job for a row pattern, or for the regular-expression operator."""
+    if not given.allow_jvm_calls:
+        check_definition(definition)
     prepared, columns, plan = _prepare_rows(definition, events, options)
     query = plan.query
     assert isinstance(query, AnalyzedRowPattern)

@@ -15,10 +15,9 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import TimestampType
 
 from kleene.api import Query
-from kleene.errors import SchemaError, UnsupportedError, printable
+from kleene.errors import SchemaError
 from kleene.files import EventFiles
 from kleene.spark.files import read_stream
 from kleene.spark.monitor import HEADINGS, READ, BatchMetrics, StreamMetrics, stream_metrics
@@ -46,6 +45,7 @@ class FolderStream:
     output: Path
     checkpoint: Path
     watermark: str | None = None
+    max_ahead: str | None = None
     most_files: int | None = None
     every: str | None = None  # None: only what is there now
     keep: bool = True  # else matches are removed when they have been looked at
@@ -77,7 +77,7 @@ class FolderStream:
             events: Any = self._events(own, self.inputs, 0)
         else:
             events = {name: self._events(own, part, n) for n, (name, part) in enumerate(self.inputs.items())}
-        found = self.query.match(events, **self.options)
+        found = self.query.match(events, **self.options, watermark=self.watermark, max_ahead=self.max_ahead)
         log = SinkLog(self.output)
         writer = found.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint.resolve()))
         writer = writer.trigger(availableNow=True) if self.every is None else writer.trigger(processingTime=self.every)
@@ -86,19 +86,7 @@ class FolderStream:
 
     def _events(self, session: SparkSession, part: EventFiles, number: int) -> DataFrame:
         frame = read_stream(session, part, self.most_files)
-        frame = frame.observe(f"{READ}{number}", F.count(F.lit(1)).alias("read"))
-        name = self.options["order_by"][0]
-        kind = {field.name: field.dataType for field in frame.schema.fields}.get(name)
-        if self.watermark is None or not isinstance(kind, TimestampType):
-            return frame  # what is amiss is told by match
-        try:
-            return frame.withWatermark(name, self.watermark)
-        except Exception as error:
-            if "INTERVAL" not in str(error):
-                raise
-            raise UnsupportedError(
-                f"'{printable(self.watermark)}' is not a length of time", hint='Write: --watermark "10 minutes"'
-            ) from None
+        return frame.observe(f"{READ}{number}", F.count(F.lit(1)).alias("read"))
 
 
 def _is_foreign(path: Path) -> bool:
