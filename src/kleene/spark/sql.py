@@ -20,6 +20,7 @@ from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
 from kleene.spark.jobs import SparkOptions, StreamOptions, make_job
+from kleene.spark.notes import with_notes_of
 
 _TOKENS = re.compile(
     r"""(?P<comment>/\*)
@@ -91,7 +92,7 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
         tokens = tokens_of(text)
         place = _first_clause(tokens)
         if place is None:
-            return _spark_sql(spark, text, frames, args)
+            return with_notes_of(frames.values(), _spark_sql(spark, text, frames, args))
         _refuse_view(tokens, original)
         text = _replaced(spark, original, text, tokens, place, frames, args)
 
