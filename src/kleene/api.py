@@ -501,7 +501,7 @@ def stream_metrics(query: Any, earlier: Any = None) -> Any:
 
 
 def last_notes(matches: Any) -> tuple[str, ...]:
-    """What Spark's tasks had to tell when an action last ran on the DataFrame that `match` returned; () before.
+    """What Spark's tasks had to tell when an action ran on the DataFrame that `match` or `sql` returned; () before.
 
         found = query.match(events, order_by="ts")
         found.write.parquet("found")

@@ -240,4 +240,4 @@ class _SparkRunner:
             return found
         hidden = [spark_module("batch").MATCH_ORDER]
         shown = found.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))
-        return spark_module("notes").with_notes_of(found, shown)
+        return spark_module("notes").with_notes_of([found], shown)

@@ -72,6 +72,14 @@ def test_row_patterns_and_programs(spark) -> None:
     assert kleene.last_notes(pairs["Pair"])[0].startswith("2 events")
 
 
+def test_sql_on_a_classic_session(classic_spark) -> None:
+    classic_spark.createDataFrame(table()).createOrReplaceTempView("ties")
+    clause = "PARTITION BY id ORDER BY t MEASURES B.x AS x PATTERN (A B)"
+    found = kleene.sql(classic_spark, f"SELECT * FROM ties MATCH_RECOGNIZE ({clause}) WHERE x > 0")
+    found.count()
+    assert kleene.last_notes(found)[0].startswith("4 events have the same t as another event of their id")
+
+
 def test_frames_of_others_have_no_notes(spark) -> None:
     assert kleene.last_notes(spark.range(1)) == ()
     with pytest.raises(kleene.UnsupportedError, match="the DataFrame that match returned"):

@@ -87,7 +87,7 @@ class Notes:
             self._count = found[TIES] or 0
 
 
-_NOTES: WeakKeyDictionary[DataFrame, Notes] = WeakKeyDictionary()
+_NOTES: WeakKeyDictionary[DataFrame, tuple[Notes, ...]] = WeakKeyDictionary()
 
 
 def counted_matches(handed_over: DataFrame, matcher: Matcher, rule: TieRule) -> tuple[DataFrame, Notes]:
@@ -108,14 +108,14 @@ def _observation(frame: DataFrame) -> Any:
     return Observation()
 
 
-def keep_notes(frame: DataFrame, notes: Notes) -> DataFrame:
+def keep_notes(frame: DataFrame, *notes: Notes) -> DataFrame:
     _NOTES[frame] = notes
     return frame
 
 
-def with_notes_of(other: DataFrame, frame: DataFrame) -> DataFrame:
-    """The frame, which is made of the other, with its notes."""
-    return keep_notes(frame, _NOTES[other]) if other in _NOTES else frame
+def with_notes_of(others: Iterable[DataFrame], frame: DataFrame) -> DataFrame:
+    """The frame, which is made of the others, with their notes."""
+    return keep_notes(frame, *(notes for other in others for notes in _NOTES.get(other, ())))
 
 
 def last_notes(frame: Any) -> list[str]:
@@ -123,4 +123,4 @@ def last_notes(frame: Any) -> list[str]:
         raise UnsupportedError(
             "notes are kept for the DataFrame that match returned", hint="In process, notes are warnings."
         )
-    return _NOTES[frame].told() if frame in _NOTES else []
+    return [text for notes in _NOTES.get(frame, ()) for text in notes.told()]

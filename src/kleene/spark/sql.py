@@ -24,6 +24,7 @@ from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
 from kleene.spark.foreign_code import check_tokens
 from kleene.spark.jobs import SparkOptions, StreamOptions, make_job
+from kleene.spark.notes import with_notes_of
 from kleene.spark.sql_tokens import Token, tokens_of
 
 Args = dict[str, Any] | list[Any] | None
@@ -76,7 +77,7 @@ def sql(
         place = _first_clause(tokens)
         if place is None:
             current.check(tokens)
-            return _spark_sql(current, current.text, current.args)
+            return with_notes_of(current.frames.values(), _spark_sql(current, current.text, current.args))
         _refuse_view(tokens, current.original)
         current.check(tokens[:place], tokens[place].start)
         current = _replaced(current, tokens, place)
