@@ -28,6 +28,7 @@ TEXTS = [
     "SELECT TRANSFORM(s) USING 'cat' AS x FROM letters",
     "FROM letters MAP s USING :program AS x",
     "CREATE TEMPORARY FUNCTION f AS 'java.lang.Math'",
+    "CREATE TEMP FUNCTION IF NOT EXISTS f AS 'java.lang.Math'",
     "CREATE OR REPLACE FUNCTION f AS 'java.lang.Math' USING JAR '/x.jar'",
     f"CREATE TEMPORARY FUNCTION f(x INT) RETURNS STRING RETURN {REFLECT}",
     "ADD JAR '/x.jar'",

@@ -73,7 +73,7 @@ def _offence(tokens: Sequence[Token], number: int) -> str | None:
             return "EXECUTE IMMEDIATE runs a text that nobody has looked at"
         case "USING" if is_given:
             return "TRANSFORM … USING runs a program"
-        case "FUNCTION" if number and tokens[number - 1].word in ("CREATE", "REPLACE", "TEMPORARY"):
+        case "FUNCTION" if number and tokens[number - 1].word in ("CREATE", "REPLACE", "TEMPORARY", "TEMP"):
             return "CREATE FUNCTION may load code" if _names_a_class(tokens[number:]) else None
         case "ADD" if then.word in ("JAR", "JARS"):
             return "ADD JAR loads code"
