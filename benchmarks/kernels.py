@@ -43,6 +43,7 @@ from kleene.engine.inputs import attributes_of, make_order_key
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_reference import PartitionMatcher
 from kleene.engine.run import Runner
+from kleene.files import write_text
 from kleene.plan.plan import DEFAULT_RUN_LIMIT
 from kleene.schema import Schema
 from streams import (
@@ -687,7 +688,7 @@ def main() -> None:
     measure_contamination(report)
     report.conclude()
     if options.json:
-        options.json.write_text(json.dumps(report.data, indent=2, ensure_ascii=False), encoding="utf-8")
+        write_text(options.json, json.dumps(report.data, indent=2, ensure_ascii=False))
 
 
 if __name__ == "__main__":

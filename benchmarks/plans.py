@@ -35,6 +35,7 @@ from kleene.api import Progress, prepare
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.inputs import make_order_key
 from kleene.engine.run import Runner
+from kleene.files import write_text
 from kleene.plan.plan import DEFAULT_RUN_LIMIT
 
 RUNS, MOST_RUNS, ENOUGH_SECONDS = 5, 25, 2.0
@@ -660,7 +661,7 @@ def main() -> None:
             experiment(claims, sizes)
     claims.conclude()
     if options.json:
-        options.json.write_text(json.dumps(claims.data, indent=2, ensure_ascii=False), encoding="utf-8")
+        write_text(options.json, json.dumps(claims.data, indent=2, ensure_ascii=False))
 
 
 if __name__ == "__main__":

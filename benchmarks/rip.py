@@ -34,6 +34,7 @@ import kleene
 from kernels import Note, Report, attempted
 from kleene.api import prepare_rows
 from kleene.engine.ranges import RangeMatcher, Ranges, Reach, cut_rows, reach_of
+from kleene.files import write_text
 from rip_query import RipQuery, checksum_of, rip_query
 from rip_units import BATCH, Numbers, Outcome, by_state, in_batches, round_robin, sequential
 from streams import uniform_prices
@@ -593,7 +594,7 @@ def main() -> None:
             experiment(claims, sizes)
     claims.conclude()
     if options.json:
-        options.json.write_text(json.dumps(claims.data, indent=2, ensure_ascii=False), encoding="utf-8")
+        write_text(options.json, json.dumps(claims.data, indent=2, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ import spark_data
 from hand_written import HAND_WRITTEN
 from kernels import Note, Report, attempted
 from kleene.engine.inputs import make_order_key
+from kleene.files import write_text
 from kleene.spark import batch
 from kleene.spark.handover import MOST_BYTES, NO_LIMIT
 from kleene.spark.session import embedded_session
@@ -635,7 +636,7 @@ def main() -> None:
             measure(bench)
     bench.conclude()
     if options.json:
-        options.json.write_text(json.dumps(bench.data, indent=2, ensure_ascii=False), encoding="utf-8")
+        write_text(options.json, json.dumps(bench.data, indent=2, ensure_ascii=False))
 
 
 def parsed() -> argparse.Namespace:

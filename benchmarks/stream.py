@@ -44,6 +44,7 @@ import kleene
 import stream_by_hand
 from kernels import Note, Report, attempted
 from kleene.engine.inputs import make_order_key
+from kleene.files import write_text
 from kleene.spark.batch import SparkOptions
 from kleene.spark.jobs import make_job
 from kleene.spark.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table
@@ -621,7 +622,7 @@ def main() -> None:
             measure(bench)
     bench.conclude()
     if options.json:
-        options.json.write_text(json.dumps(bench.data, indent=2, ensure_ascii=False), encoding="utf-8")
+        write_text(options.json, json.dumps(bench.data, indent=2, ensure_ascii=False))
 
 
 def parsed() -> argparse.Namespace:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 
 import kleene
+from kleene.engine import reference, results, rows, run, spilling
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.failures import GaveUpError
 from regex_strategies import outcome, random_regex_case, same_result
 from row_strategies import random_row_case
@@ -57,11 +61,33 @@ def disagreement(
             continue
         if not same_result(expected, found):
             return f"{algorithm}:\n{shown(found)}\nreference:\n{shown(expected)}"
+        if is_plain:
+            with tiny_blocks():
+                found = outcome(lambda ways=ways: query.match_batches(table, **ways).read_all())
+            if not same_result(expected, found):
+                return f"{algorithm}, in batches:\n{shown(found)}\nreference:\n{shown(expected)}"
         if isinstance(expected, pa.Table) and is_plain and algorithm != "backtrack":
             problem = disagreement_in_pieces(query, table, expected, chance, ways)
             if problem is not None:
                 return f"{algorithm}, {problem}"
     return None
+
+
+@contextmanager
+def tiny_blocks() -> Iterator[None]:
+    """Results leave after every few rows, and what waits to be put in order does so on disk."""
+    sizes = [
+        (run, "STATES_AT_ONCE", 16),
+        (reference, "POSITIONS_AT_ONCE", 16),
+        (rows, "ROWS_AT_ONCE", 7),
+        (results, "ROWS_PER_BATCH", 32),
+        (spilling, "ROWS_AT_ONCE", 8),
+    ]
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(Budget, "at_once", 1 << 12))
+        for module, name, size in sizes:
+            stack.enter_context(mock.patch.object(module, name, size))
+        yield
 
 
 def disagreement_in_pieces(

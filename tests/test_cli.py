@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kleene.cli import app
+from kleene.files import EventFiles, FileKind
 
 EVENTS = pa.table({"type": ["Shelf", "Shelf", "Exit", "Exit"], "t": [1, 2, 5, 6], "id": ["x", "y", "x", "z"]})
 QUERY = "EVENT SEQ(Shelf a, !(Register r), Exit b)\nWHERE [id]\nWITHIN 10\n"
@@ -183,6 +184,94 @@ class TestMatch:
         assert "Traceback" not in failed.stderr
 
 
+SPRING = """\
+type,ts,id,took
+A,2024-03-31 01:15:00,,1
+B,2024-03-31 03:30:00,x,2.5
+A,2024-06-01 10:00:00,,
+B,2024-06-01 11:00:00,"",3
+"""
+
+
+@pytest.mark.usefixtures("folder")
+class TestOneAnswer:
+    """The same command in process and on Spark."""
+
+    @pytest.fixture(autouse=True)
+    def events(self, folder: Path, classic_spark, monkeypatch) -> None:
+        monkeypatch.setattr(classic_spark, "stop", lambda: None)  # the session of all tests goes on
+        Path("events.csv").write_text(SPRING)
+        Path("query.sase").write_text(
+            "EVENT SEQ(A a, B b) WITHIN 90 minutes "
+            "RETURN a.ts AS seen, b.ts - a.ts AS later, a.id AS id, b.took AS took"
+        )
+
+    def both(self, *arguments: str) -> list[str]:
+        """What is written in process, which is what Spark writes."""
+        command = ("match", "query.sase", "-i", "events.csv", "-b", "ts", *arguments)
+        for place, where in (("here", ["--in-process"]), ("spark", [])):
+            result = kleene(*command, *where, "-o", f"{place}.json")
+            assert result.exit_code == 0, result.stderr
+        parts = sorted(Path("spark.json").glob("part-*"))
+        here = sorted(Path("here.json").read_text().splitlines())
+        assert sorted(line for part in parts for line in part.read_text().splitlines()) == here
+        return here
+
+    def test_times_without_a_zone_are_utc_whatever_the_zone_of_the_session(self, classic_spark) -> None:
+        classic_spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+        try:
+            assert self.both() == ['{"seen": "2024-06-01T10:00:00Z", "later": "PT1H", "id": null, "took": 3.0}']
+        finally:
+            classic_spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+    def test_zone_that_is_given_knows_of_daylight_saving(self) -> None:
+        assert self.both("--timezone", "Europe/Berlin") == [
+            '{"seen": "2024-03-31T00:15:00Z", "later": "PT1H15M", "id": null, "took": 2.5}',
+            '{"seen": "2024-06-01T08:00:00Z", "later": "PT1H", "id": null, "took": 3.0}',
+        ]
+
+    def test_stream_reads_as_match_does(self) -> None:
+        Path("readings").mkdir()
+        Path("events.csv").rename("readings/1.csv")
+        arguments = ("--arrival", "--once", "--timezone", "Europe/Berlin", "--output", "found", "--buckets", "1")
+        result = kleene("stream", "query.sase", "-i", "readings", "-b", "ts", *arguments)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.splitlines()[:3] == [
+            "seen=2024-03-31 00:15:00+00:00 later=1:15:00 id=NULL took=2.5",
+            "seen=2024-06-01 08:00:00+00:00 later=1:00:00 id=NULL took=3",
+            "2 matches among 4 events in this run",
+        ]
+
+    def test_ties_are_told_after_the_rows(self) -> None:
+        Path("events.csv").write_text("type,ts,id,took\nA,2024-01-01 10:00:00,x,1\nB,2024-01-01 10:00:00,y,2\n")
+        for where, decides in (["--in-process"], "the order of the input"), ([], "the order of their other values"):
+            result = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", *where)
+            assert result.exit_code == 0, result.stderr
+            assert result.stderr.strip() == (
+                f"warning: 2 events have the same ts as another event, and {decides} decides which comes first: in "
+                "process and on Spark the results may differ. Name a column that decides with --tie-break."
+            )
+            decided = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", "--tie-break", "took", *where)
+            assert (decided.exit_code, decided.stderr.strip()) == (0, "")
+
+    def test_unknown_zone_is_an_error(self) -> None:
+        result = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", "--timezone", "Europe/Berlln")
+        assert (result.exit_code, "Did you mean 'Europe/Berlin'?" in result.stderr) == (4, True)
+
+    def test_stream_tells_which_value_of_a_later_file_does_not_fit(self, monkeypatch) -> None:
+        Path("readings").mkdir()
+        Path("readings/1.csv").write_text(SPRING)
+        Path("readings/2.csv").write_text("type,ts,id,took\nA,2024-07-01 10:00:00,x,long\n")
+        at_start = EventFiles(Path("readings"), FileKind.CSV, (Path("readings/1.csv"),))
+        monkeypatch.setattr("kleene.cli.reading.find_files", lambda path, zone: at_start)
+        arguments = ("--arrival", "--once", "--buckets", "1")
+        result = kleene("stream", "query.sase", "-i", "readings", "-b", "ts", *arguments)
+        assert result.exit_code == 4, result.stderr
+        assert "the column 'took' of" in result.stderr
+        assert "has 'long', which is not of type double" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
 def at(minute: int) -> datetime:
     return datetime(2024, 1, 1, 10) + timedelta(minutes=minute)
 
@@ -252,6 +341,7 @@ class TestStream:
         [
             (["--watermark", "10 minutes", "--order-by", "tss"], 4, "no column 'tss' to order by"),
             (["--watermark", "ten"], 5, "'ten' is not a length of time"),
+            (["--watermark", "1 hour", "--max-ahead", "soon"], 5, 'Write: --max-ahead "1 hour"'),
             (["--watermark", "10 minutes", "--type-column", "kind"], 4, "'kind'"),
         ],
     )

@@ -13,8 +13,9 @@ PACKAGE = Path(__file__).parent.parent / "src" / "kleene"
 
 # A room, and the rooms it may import from (itself always).
 ARROWS = {
+    "visible": set(),
     "source": set(),
-    "errors": {"source"},
+    "errors": {"source", "visible"},
     "schema": set(),
     "ir": {"errors", "source", "schema"},
     "lang": {"ir", "errors", "source", "schema"},
@@ -23,14 +24,14 @@ ARROWS = {
     "automaton": {"plan", "analysis", "ir", "errors", "schema"},
     "engine": {"automaton", "plan", "analysis", "ir", "errors", "schema"},
     "explain": {"engine", "automaton", "plan", "analysis", "ir", "errors"},
-    "api": {"explain", "engine", "plan", "analysis", "lang", "ir", "errors", "schema"},
+    "api": {"explain", "engine", "plan", "analysis", "lang", "ir", "errors", "schema", "visible"},
     "program": {"api", "engine", "plan", "analysis", "lang", "ir", "errors"},
     "spark": {"api", "engine", "plan", "analysis", "lang", "ir", "errors", "schema", "source", "files"},
     "files": {"errors"},
     "schema_text": {"engine", "files", "schema", "errors"},
-    "show": set(),
+    "show": {"visible"},
     "datasets": set(),
-    "cli": {"api", "program", "files", "schema_text", "show", "spark", "ir", "errors"},
+    "cli": {"api", "program", "files", "schema_text", "show", "spark", "ir", "errors", "visible"},
 }
 # A third-party package, and the rooms that are its home.
 HOMES = {

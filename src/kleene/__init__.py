@@ -1,11 +1,12 @@
 """Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together."""
 
-from kleene.api import Progress, Query, expand, match_recognize, regex, sase, sql, stream_metrics
+from kleene.api import Progress, Query, expand, last_notes, match_recognize, regex, sase, sql, stream_metrics
 from kleene.errors import (
     AnalysisError,
     ExecutionError,
     KleeneError,
     KleeneWarning,
+    LimitError,
     QuerySyntaxError,
     SchemaError,
     SnapshotError,
@@ -18,6 +19,7 @@ __all__ = [
     "ExecutionError",
     "KleeneError",
     "KleeneWarning",
+    "LimitError",
     "Program",
     "Progress",
     "Query",
@@ -26,6 +28,7 @@ __all__ = [
     "SnapshotError",
     "UnsupportedError",
     "expand",
+    "last_notes",
     "match_recognize",
     "program",
     "regex",

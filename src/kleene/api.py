@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.analysis.analyze import analyze
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
 from kleene.analysis.value_types import FUNCTIONS
 from kleene.engine import compressed
@@ -19,8 +20,9 @@ from kleene.engine.choice import SMALL
 from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
-from kleene.engine.run import Runner, run
+from kleene.engine.run import Runner, result_schema, run
 from kleene.engine.sampling import sampled_statistics
+from kleene.engine.ties import tie_notes
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.query import QueryDefinition
@@ -29,9 +31,11 @@ from kleene.ir.text import query_text
 from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
+from kleene.plan.limits import checked_limits
 from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
 from kleene.plan.statistics import checked_statistics
 from kleene.schema import Schema
+from kleene.visible import visible
 
 BUCKETS = 16
 """Groups that the keys of a stream are put together in, if nothing else is said."""
@@ -44,7 +48,7 @@ class Query:
     definition: QueryDefinition
 
     def __repr__(self) -> str:
-        return f"<kleene.Query\n{definition_text(self.definition)}>"
+        return visible(f"<kleene.Query\n{definition_text(self.definition)}>", keep="\n")
 
     def match(
         self,
@@ -58,6 +62,9 @@ class Query:
         engine: str = "auto",
         algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
+        memory_limit: int | str | None = None,
+        match_limit: int | None = None,
+        time_limit: float | None = None,
         match_order: bool = False,
         match_id: bool = False,
         plan: Mapping[str, str] | None = None,
@@ -70,6 +77,8 @@ class Query:
         unbounded_state: str = "refuse",
         timeouts: bool = False,
         buckets: int = BUCKETS,
+        watermark: str | None = None,
+        max_ahead: str | None = None,
     ) -> Any:
         """The matches among the events: Arrow in, Arrow out; Spark in, Spark out.
 
@@ -83,7 +92,9 @@ class Query:
         order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. Needed by
             SASE queries; row patterns and the regular-expression operator say it themselves.
         type_column: the column that tells the type of an event; None if the input has none.
-        tie_break: further columns that decide between events of equal order keys.
+        tie_break: further columns that decide between events of equal order keys. Without them, such events are in
+            the order of the input in process, and in that of their other values on Spark; where the query can tell, a
+            `KleeneWarning` counts them, or on Spark `kleene.last_notes`.
         format: "all" matches, or "non_overlapping" ones only.
         mode: "verbose", a row for each match; or "compressed", for SASE queries, a row for each event that completes
             matches: in process a `CompressedMatches`, which counts and expands them; on Spark rows with a count and a
@@ -93,6 +104,11 @@ class Query:
         algorithm: for SASE queries on the compiled engine, "auto", "basic", "merge" or "backtrack" (SASE+ 2008 §5.2).
         run_limit: the most partial matches that a partition may have at once, or sequences that one event may complete,
             before an error is raised.
+        memory_limit: how much the matches, buffers and results of the call may hold, in bytes or as a text like
+            "2 GB"; by default half of the memory that the process may use. On Spark it is that of a task.
+        match_limit: the most matches of the call; on Spark of a task, on a stream of a task in a micro-batch.
+        time_limit: the most seconds of the call, the making of machine code included; on Spark of a task's piece of
+            work. Beyond any of these limits an error says what grew, and how far the call came.
         plan: hints for SASE queries, by name, such as {"operators": "nfa"} or {"scan": "ais"}; see docs/plans.md.
         statistics: {"events": {type: count}, "distinct": {attribute: count}}, by which a plan is chosen; for tables in
             this process they are measured on a sample.
@@ -112,9 +128,14 @@ class Query:
         timeouts: on a stream, also gives out what a run had bound when it left its window, as rows of their own.
         buckets: on a stream, how many groups the keys are put together in, each with a state of its own. Each costs
             time in every micro-batch, and no more tasks than that can work at once.
+        watermark: on a stream, how long to wait for events that are late, such as "10 minutes": Kleene sets Spark's
+            watermark itself. Leave it out if the stream has one.
+        max_ahead: on a stream, how far the time of an event may be ahead of the machine's clock, such as "1 hour".
+            Events beyond that are set aside and counted, and never move the watermark, which needs `watermark`.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
         options |= {"plan": plan, "statistics": statistics}
+        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, match_order, match_id)
             key = OrderKey(())
@@ -123,21 +144,66 @@ class Query:
         if is_spark(events):
             on_spark = spark_module("jobs")
             given = on_spark.SparkOptions(pushdown, presorted, ranges, range_size, match_id)
-            on_stream = on_spark.StreamOptions(order, unbounded_state, timeouts, buckets)
+            on_stream = on_spark.StreamOptions(order, unbounded_state, timeouts, buckets, watermark, max_ahead)
             job = on_spark.make_job(
                 self.definition, events, key, type_column, options, given, on_stream, match_order=match_order
             )
             return job.matches()
-        if is_row_pattern(self.definition):
-            return match_rows(self.definition, events, options)
-        table, chosen = prepare(self.definition, events, key, type_column, options)
+        refuse_clock(watermark, max_ahead)
+        table, chosen = self._prepared(events, key, type_column, options)
+        warn(tie_notes(chosen, table, bool(key.tie_break)))
         if mode == "compressed":
             return Runner(chosen).compressed(table)
-        return run(
-            chosen,
-            table,
-            id_columns=columns_read(chosen.query, table.column_names, key.columns) if match_id else None,
+        return run(chosen, table, id_columns=id_columns(chosen, table, key) if match_id else None)
+
+    def match_batches(
+        self,
+        events: Any,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        format: str = "all",
+        engine: str = "auto",
+        algorithm: str = "auto",
+        run_limit: int = DEFAULT_RUN_LIMIT,
+        memory_limit: int | str | None = None,
+        match_limit: int | None = None,
+        time_limit: float | None = None,
+        match_id: bool = False,
+        plan: Mapping[str, str] | None = None,
+        statistics: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows of `match`, in the same order, in batches that are made while they are read.
+
+        Memory does not grow with the number of matches: where rows must wait to be put in order, they wait on disk.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["A"] * 200, "t": range(200)})
+        >>> pairs = sase("PATTERN SEQ(A a, A b) RETURN a.t AS a, b.t AS b")
+        >>> [batch.num_rows for batch in pairs.match_batches(events, order_by="t")]
+        [10000, 9900]
+
+        The arguments are those of `match`; events are in this process.
+        """
+        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
+        options |= {"plan": plan, "statistics": statistics}
+        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
+        if is_spark(events):
+            raise UnsupportedError(
+                "match_batches reads events in this process, and Spark DataFrames were given",
+                hint="Use match, which gives back a DataFrame: Spark makes its rows as they are read, too.",
+            )
+        if is_row_pattern(self.definition):
+            refuse_order(order_by, tie_break, format, False, match_id)
+        key = make_order_key(() if order_by is None else order_by, tie_break)
+        table, chosen = self._prepared(events, key, type_column, options)
+        warn(tie_notes(chosen, table, bool(key.tie_break)))
+        names = id_columns(chosen, table, key) if match_id else None
+        batches = (
+            batch for found in Runner(chosen).batches(table, id_columns=names) for batch in found.table.to_batches()
         )
+        return pa.RecordBatchReader.from_batches(result_schema(chosen, table.schema, id_columns=names), batches)
 
     def progress(
         self,
@@ -150,6 +216,9 @@ class Query:
         engine: str = "auto",
         algorithm: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
+        memory_limit: int | str | None = None,
+        match_limit: int | None = None,
+        time_limit: float | None = None,
         plan: Mapping[str, str] | None = None,
         statistics: Mapping[str, Mapping[str, float]] | None = None,
         snapshot: bytes | None = None,
@@ -164,10 +233,11 @@ class Query:
 
         like: a table with the columns of the pieces; its rows do not matter.
         snapshot: what `Progress.snapshot()` of the same query gave; it goes on from there.
-        The other arguments are those of `match`.
+        The other arguments are those of `match`; limits of matches and of time are those of each piece.
         """
         options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
         options |= {"plan": plan, "statistics": statistics}
+        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
         if is_row_pattern(self.definition):
             refuse_order(order_by, tie_break, format, False)
             table, chosen = prepare_rows(self.definition, like, options)
@@ -199,6 +269,8 @@ class Query:
         order: str = "time",
         unbounded_state: str = "refuse",
         buckets: int = BUCKETS,
+        watermark: str | None = None,
+        max_ahead: str | None = None,
     ) -> str:
         """How the query is understood and will be run: its plan with reasons, its automaton, how the input is split.
 
@@ -218,21 +290,23 @@ class Query:
 
         With events attributes and types are checked too; with a Spark DataFrame it also says what travels to the tasks
         and how. `plan`, `statistics`, `engine`, `algorithm`, on Spark `pushdown`, `presorted`, `ranges` and
-        `range_size`, and on a stream `order`, `unbounded_state` and `buckets`, are those of `match`. `analyze` runs the
-        query on the events (Arrow, or what converts to it) and adds what went through each operator and how long it
-        took. `dot` and `svg` give the automaton instead, for Graphviz or as a picture; `code`, which needs events, the
-        code that is compiled for the query.
+        `range_size`, and on a stream `order`, `unbounded_state`, `buckets`, `watermark` and `max_ahead`, are those of
+        `match`. `analyze` runs the query on the events (Arrow, or what converts to it) and adds what went through each
+        operator and how long it took. `dot` and `svg` give the automaton instead, for Graphviz or as a picture; `code`,
+        which needs events, the code that is compiled for the query.
         """
         options = {"plan": plan, "statistics": statistics, "engine": engine, "algorithm": algorithm}
         key, on_spark = make_order_key(order_by, tie_break), None
         if events is not None and is_spark(events):
             jobs = spark_module("jobs")
             given = jobs.SparkOptions(pushdown, presorted, ranges, range_size)
-            on_stream = jobs.StreamOptions(order, unbounded_state, buckets=buckets)
+            on_stream = jobs.StreamOptions(order, unbounded_state, False, buckets, watermark, max_ahead)
             job = jobs.make_job(self.definition, events, key, type_column, options, given, on_stream)
             table, chosen, on_spark = None, job.plan, job.explanation()
+        elif events is None:
+            table, chosen = None, self._planned(options)
         else:
-            table, chosen = self._explained(events, key, type_column, options)
+            table, chosen = self._prepared(events, key, type_column, options)
         if code:
             return explain_code(chosen)
         if dot or svg:
@@ -242,18 +316,21 @@ class Query:
                 "explain(analyze=True) runs the query in this process, on events in Arrow's form",
                 hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
             )
-        return explain_text(chosen, table if analyze else None, on_spark)
+        ties = tie_notes(chosen, table, bool(key.tie_break)) if analyze and table is not None else ()
+        return visible(explain_text(chosen, table if analyze else None, on_spark, ties), keep="\n")
 
-    def _explained(
-        self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
-    ) -> tuple[pa.Table | None, Plan]:
-        """The events in their order, where they are in this process, and the plan."""
+    def _planned(self, options: Mapping[str, Any]) -> Plan:
+        """The plan for events of which nothing is known."""
         if is_row_pattern(self.definition):
-            if events is None:
-                return None, make_plan(analyze_row_pattern(self.definition, None), **options)
+            return make_plan(analyze_row_pattern(self.definition, None), **options)
+        return make_plan(analyze(self.definition), **options)
+
+    def _prepared(
+        self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
+    ) -> tuple[pa.Table, Plan]:
+        """The events in their order, and the plan for them."""
+        if is_row_pattern(self.definition):
             return prepare_rows(self.definition, events, options)
-        if events is None:
-            return None, make_plan(analyze(self.definition), **options)
         return prepare(self.definition, events, order, type_column, options)
 
 
@@ -288,6 +365,13 @@ class Progress:
         return self._progress.snapshot()
 
 
+def refuse_clock(watermark: str | None, max_ahead: str | None) -> None:
+    """A table has no clock that could be wrong."""
+    for name, value in (("watermark", watermark), ("max_ahead", max_ahead)):
+        if value is not None:
+            raise UnsupportedError(f"{name} is for streams, and the input is a table", hint=f"Leave {name} out.")
+
+
 def definition_text(definition: QueryDefinition) -> str:
     return row_query_text(definition) if is_row_pattern(definition) else query_text(definition)
 
@@ -319,10 +403,10 @@ def plan_events(
     return plan
 
 
-def match_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> pa.Table:
-    """The matches of a row pattern, or of the regular-expression operator, in a table."""
-    table, plan = prepare_rows(definition, events, options)
-    return run(plan, table)
+def id_columns(plan: Plan, table: pa.Table, order: OrderKey) -> list[str]:
+    """The columns that ids of matches are made of."""
+    assert isinstance(plan.query, AnalyzedQuery)
+    return columns_read(plan.query, table.column_names, order.columns)
 
 
 def prepare_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> tuple[pa.Table, Plan]:
@@ -380,7 +464,7 @@ def match_recognize(clause: str) -> Query:
     return Query(definition)
 
 
-def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None) -> Any:
+def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None, *, allow_jvm_calls: bool = False) -> Any:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
 
     Everything outside of the clauses is left to Spark: its dialect, its functions, its errors.
@@ -395,8 +479,10 @@ def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None) -
             WHERE top - bottom > 10''')
 
     args: values of Spark's parameters (`:name` or `?`) outside of the clauses, as in `spark.sql`.
+    allow_jvm_calls: accepts a text that runs code which is not Spark's own, such as a call of `reflect`; by default it
+        is refused. See SECURITY.md.
     """
-    return spark_module("sql").sql(spark, text, args)
+    return spark_module("sql").sql(spark, text, args, allow_jvm_calls)
 
 
 def stream_metrics(query: Any, earlier: Any = None) -> Any:
@@ -412,6 +498,20 @@ def stream_metrics(query: Any, earlier: Any = None) -> Any:
     earlier: what was returned before; then it goes on from there, and counts what Spark has forgotten since too.
     """
     return spark_module("monitor").stream_metrics(query, earlier)
+
+
+def last_notes(matches: Any) -> tuple[str, ...]:
+    """What Spark's tasks had to tell when an action ran on the DataFrame that `match` or `sql` returned; () before.
+
+        found = query.match(events, order_by="ts")
+        found.write.parquet("found")
+        for note in kleene.last_notes(found):
+            print(note)
+
+    There is a note where events tie: they have the same key and the same order key, no `tie_break` was given, and the
+    query can tell which comes first.
+    """
+    return tuple(spark_module("notes").last_notes(matches))
 
 
 def regex(

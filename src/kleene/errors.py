@@ -6,6 +6,7 @@ KleeneError
 ├── UnsupportedError   (NotImplementedError)   it means something that this path cannot do
 ├── SchemaError        (ValueError)            the input's columns do not fit
 ├── ExecutionError     (RuntimeError)          the data itself cannot be processed
+│   └── LimitError                             a limit of runs, matches, memory or time was reached
 └── SnapshotError      (ValueError)            a saved state is damaged or foreign
 """
 
@@ -15,6 +16,7 @@ import difflib
 from collections.abc import Iterable
 
 from kleene.source import Location
+from kleene.visible import visible
 
 
 class KleeneError(Exception):
@@ -44,7 +46,7 @@ class KleeneError(Exception):
             parts = [f"{self.location}: {self.message}", self.location.excerpt()]
         if self.hint:
             parts.append(self.hint)
-        return "\n".join(parts)
+        return visible("\n".join(parts), keep="\n")
 
     # Spark ships errors between processes; the default would try to rebuild them from `args` alone.
     def __reduce__(self) -> tuple[object, ...]:
@@ -74,6 +76,10 @@ class ExecutionError(KleeneError, RuntimeError):
     """The events themselves cannot be processed: a NULL order key, an overflow, too many runs."""
 
 
+class LimitError(ExecutionError):
+    """A limit that guards the call was reached: of runs, matches, memory or time."""
+
+
 class SnapshotError(KleeneError, ValueError):
     """A saved state cannot be restored."""
 
@@ -97,7 +103,7 @@ def listed(names: Iterable[str], most: int = 20) -> str:
 
 def printable(name: str, most: int = 60) -> str:
     """A name or literal as it may stand in a message: on one line and not too long."""
-    text = name if name.isprintable() else ascii(name)[1:-1]
+    text = visible(name)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
@@ -34,8 +36,10 @@ _SELECTIONS = {
 }
 
 
-def explain_text(plan: Plan, table: pa.Table | None = None, on_spark: str | None = None) -> str:
-    """The explanation; with a table, the plan is run on it and what was counted is added.
+def explain_text(
+    plan: Plan, table: pa.Table | None = None, on_spark: str | None = None, notes: Sequence[str] = ()
+) -> str:
+    """The explanation; with a table, the plan is run on it and what was counted is added, and notes on the table.
 
     `on_spark` says how the events of a Spark DataFrame come to the engine.
     """
@@ -60,7 +64,7 @@ def explain_text(plan: Plan, table: pa.Table | None = None, on_spark: str | None
     figures = None if table is None else analyzed(plan, table)
     lines += _section("plan", pipeline_text(pipeline, None if figures is None else figures.operators))
     if figures is not None:
-        lines += _section("run", "\n".join(figures.whole))
+        lines += _section("run", "\n".join([*figures.whole, *notes]))
     if on_spark is not None:
         lines += _section("on Spark", on_spark)
     return "\n".join([*lines, *_section("automaton", automaton)])

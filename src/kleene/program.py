@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
-from kleene.api import BUCKETS, Query, is_spark, prepare, spark_module
+from kleene.analysis.row_pattern import warn
+from kleene.api import BUCKETS, Query, is_spark, prepare, refuse_clock, spark_module
 from kleene.engine.inputs import OrderKey, check_input_names, make_order_key, read_rows
 from kleene.engine.run import run
+from kleene.engine.ties import tie_notes
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
 from kleene.ir.query import QueryDefinition
 from kleene.lang import sase as sase_language
-from kleene.plan.plan import DEFAULT_RUN_LIMIT
+from kleene.plan.limits import checked_limits
+from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,14 @@ class Program:
         format: str = "all",
         engine: str = "auto",
         run_limit: int = DEFAULT_RUN_LIMIT,
+        memory_limit: int | str | None = None,
+        match_limit: int | None = None,
+        time_limit: float | None = None,
         order: str = "time",
         unbounded_state: str = "refuse",
         buckets: int = BUCKETS,
+        watermark: str | None = None,
+        max_ahead: str | None = None,
     ) -> dict[str, Any]:
         """The result of every query, by the name of its INTO (or query_1, query_2, …); arguments as in Query.match.
 
@@ -57,9 +65,13 @@ class Program:
         [{'first': 1, 'second': 2}]
         """
         key = make_order_key(order_by, tie_break)
-        options = {"format": format, "engine": engine, "run_limit": run_limit}
+        options: dict[str, Any] = {"format": format, "engine": engine, "run_limit": run_limit}
+        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
         on_spark = is_spark(_flat(events))
         on_stream = {"order": order, "unbounded_state": unbounded_state, "buckets": buckets}
+        on_stream |= {"watermark": watermark, "max_ahead": max_ahead}
+        if not on_spark:
+            refuse_clock(watermark, max_ahead)
         runner = _SparkRunner(options, on_stream) if on_spark else _ArrowRunner(options)
         # A stream can be read once only, and several queries may want it.
         events = events if on_spark else _tables(events)
@@ -184,10 +196,16 @@ class _ArrowRunner:
     options: dict[str, Any]
 
     def find_in_matches(self, definition: QueryDefinition, name: str, made: Any) -> Any:
-        return self.find(definition, {name: made}, OrderKey((MATCH_END,)), None)
+        table, plan = prepare(definition, {name: made}, OrderKey((MATCH_END,)), None, self.options)
+        return self._found(definition, table, plan)
 
     def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
         table, plan = prepare(definition, events, order, type_column, self.options)
+        # Matches that are events in turn have an order of their own; only those of the input may tie.
+        warn(tie_notes(plan, table, bool(order.tie_break)))
+        return self._found(definition, table, plan)
+
+    def _found(self, definition: QueryDefinition, table: Any, plan: Plan) -> Any:
         return run(plan, table, with_times=definition.into_stream is not None)
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
@@ -221,4 +239,5 @@ class _SparkRunner:
         if definition.into_stream is None:
             return found
         hidden = [spark_module("batch").MATCH_ORDER]
-        return found.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))
+        shown = found.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))
+        return spark_module("notes").with_notes_of([found], shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -21,14 +22,14 @@ _TYPES: dict[str, Type] = {
 }
 
 
-def parse_schema(text: str) -> Schema:
+def parse_schema(text: str, zone: str = "UTC") -> Schema:
     """The schema that a path's files have, or that the text lists.
 
     >>> parse_schema("ts timestamp, price decimal(10, 2)").type_of("price")
     DecimalType(name='decimal', scale=2)
     """
-    if Path(text).exists():
-        attributes = attributes_of(read_arrow(find_files(Path(text))).schema)
+    if os.path.exists(text):
+        attributes = attributes_of(read_arrow(find_files(Path(text), zone)).schema)
     else:
         attributes = tuple(_column(item) for item in re.split(r",(?![^(]*\))", text))
     names = [name for name, _ in attributes]

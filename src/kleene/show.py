@@ -12,6 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kleene.visible import visible
+
 _MOST_SHOWN = 3
 _MOST_BATCHES = 6
 _BETWEEN = 2  # blanks between columns
@@ -19,9 +21,10 @@ _LEFT_OUT_FIRST = ("read/s", "kept", "seconds", "state", "runs", "read")
 
 
 def match_table(columns: list[str], rows: list[dict[str, Any]], title: str | None = None) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold", show_lines=False)
+    shown_title = None if title is None else Text(visible(title))
+    table = Table(title=shown_title, title_justify="left", header_style="bold", show_lines=False)
     for name in columns:
-        table.add_column(Text(name), overflow="fold")
+        table.add_column(Text(visible(name)), overflow="fold")
     for row in rows:
         table.add_row(*(Text(value_text(row[name])) for name in columns))
     return table
@@ -44,8 +47,8 @@ def stream_view(
         table.add_column(heading, justify="right", style=style, no_wrap=True)
     for cells in zip(*(cells for _, *cells in columns), strict=True):
         table.add_row(*cells)
-    parts: list[RenderableType] = [Text(title, style="bold"), Text(), table]
-    parts += [Text(note, style="dim") for note in notes]
+    parts: list[RenderableType] = [Text(visible(title), style="bold"), Text(), table]
+    parts += [Text(visible(note), style="dim") for note in notes]
     if matches is not None:
         parts += [Text(), matches]
     return Group(*parts)
@@ -70,7 +73,7 @@ def value_text(value: Any) -> str:
         case None:
             return "NULL"
         case dict():
-            return " ".join(f"{name}={value_text(item)}" for name, item in value.items())
+            return " ".join(f"{visible(name)}={value_text(item)}" for name, item in value.items())
         case list() if len(value) > _MOST_SHOWN:
             return f"{len(value)}: {value_text(value[0])} · {value_text(value[1])} · … · {value_text(value[-1])}"
         case list():
@@ -81,7 +84,7 @@ def value_text(value: Any) -> str:
             return value.isoformat(" ", "seconds" if value.microsecond == 0 else "auto")
         case date():
             return value.isoformat()
-    return str(value)
+    return visible(str(value))
 
 
 _STYLES = (

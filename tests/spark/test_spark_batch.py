@@ -204,3 +204,13 @@ def test_void_columns_are_collected(spark):
     assert [(row.n, row.s) for row in found.collect()] == [([None, None], None)] * 2
     text = "EVENT SEQ(A a, B+ b[]) WITHIN 2 RETURN collect(b[].x) AS n"
     assert [row.n for row in kleene.sase(text).match(events, order_by="t").collect()] == [[None]] * 2
+
+
+def test_limits_are_those_of_a_task(spark) -> None:
+    pairs = kleene.sase("EVENT SEQ(Shelf a, Shelf b) RETURN a.t AS a, b.t AS b")
+    frame = spark.createDataFrame(pa.table({"type": ["Shelf"] * 9, "t": range(9)}))
+    assert pairs.match(frame, order_by="t", match_limit=36).count() == 36
+    with pytest.raises(Exception, match="more matches than the match limit of 35"):
+        pairs.match(frame, order_by="t", match_limit=35).collect()
+    with pytest.raises(kleene.UnsupportedError, match="match_batches reads events in this process"):
+        pairs.match_batches(frame, order_by="t")

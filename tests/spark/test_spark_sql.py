@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 import kleene
@@ -275,6 +277,58 @@ def test_comparison_with_nan_is_unknown_inside_a_function_of_spark(spark) -> Non
     frame = spark.sql("SELECT * FROM VALUES (1, 2.5D), (2, CAST('NaN' AS DOUBLE)) AS v(t, f)")
     query = kleene.match_recognize("ORDER BY t MEASURES A.t AS t PATTERN (A) DEFINE A AS if(A.f > 1, 1, 0) = 1")
     assert rows(query.match(frame)) == [(1,)]
+
+
+EXPRESSIONS = {
+    "arithmetic": "x + 2 * x - x % 2 - (-x)",
+    "division": "x / 4",
+    "division_by_zero": "x / (x - x)",
+    "rest_of_division_by_zero": "x % (x - x)",
+    "comparison": "x >= 2 AND NOT (x = 3) OR s IS NULL",
+    "nan": "f > 1 OR f = f",
+    "nan_between": "f BETWEEN 1 AND 3",
+    "nan_in": "f IN (1, 2.5)",
+    "nan_not_in": "f NOT IN (1, 2)",
+    "in": "s IN ('a', 'b_c')",
+    "in_with_null": "s IN ('b_c', NULL)",
+    "like": r"s LIKE 'b\_%' OR s LIKE '_'",
+    "not_like": r"s NOT LIKE '%\\%'",
+    "case": "CASE WHEN x > 2 THEN 'large' WHEN x = 2 THEN s ELSE '' END",
+    "case_of": "CASE x WHEN 1 THEN 10 WHEN 2 THEN 20 END",
+    "concat": "s || '-' || s",
+    "functions": "upper(s) || lower('ABC') || CAST(length(s) AS string)",
+    "numbers": "abs(-1.5) + least(x, 2) + 1e3 + 0.25",
+    "cast": "CAST(CAST(x AS string) AS float)",
+    "decimal": "CAST(x AS decimal(10, 2)) + 0.25",
+    "boolean": "CAST('true' AS boolean)",
+    "date": "DATE '2024-02-29'",
+    "old_date": "DATE '0001-01-01'",
+    "timestamp": "TIMESTAMP '2024-03-31 02:30:00.123456'",
+    "old_timestamp": "TIMESTAMP '1500-01-01 00:00:00'",
+    "cast_to_date": "CAST('2024-02-29' AS date)",
+    "cast_to_timestamp": "CAST('2024-02-29 01:02:03' AS timestamp)",
+    "duration": "TIMESTAMP '2024-01-02 00:00:00' - TIMESTAMP '2024-01-01 00:00:00' > 5 minutes",
+}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_expression_inside_a_function_of_spark_means_what_it_means_in_process(zone: str, spark) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.sql.session.timeZone", zone)
+    values = "(1, 1L, 2.5D, 'a'), (2, 2L, CAST('NaN' AS DOUBLE), 'b_c'), (3, 3L, NULL, NULL), (4, -3L, 0.5D, 'a\\\\b')"
+    frame = own.sql(f"SELECT * FROM VALUES {values} AS v(t, x, f, s)")
+    on_spark = ", ".join(f"nvl({text}, {text}) AS `{name}`" for name, text in EXPRESSIONS.items())
+    here = ", ".join(f"{text} AS `{name}`" for name, text in EXPRESSIONS.items())
+    found = kleene.match_recognize(f"ORDER BY t MEASURES A.t AS t, {on_spark} PATTERN (A)").match(frame)
+    expected = kleene.match_recognize(f"ORDER BY t MEASURES A.t AS t, {here} PATTERN (A)").match(frame.toArrow())
+    in_order = sorted(found.toArrow().to_pylist(), key=lambda row: row["t"])
+    for one, other in zip(in_order, expected.to_pylist(), strict=True):
+        for name in EXPRESSIONS:
+            assert plain(one[name]) == plain(other[name]), (name, one["t"])
+
+
+def plain(value):
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def test_nan_is_the_largest_number_in_both_directions(spark) -> None:

@@ -247,6 +247,17 @@ class TestRefused:
     def test_options_that_make_no_sense(self, stream: DataFrame, options: dict, words: str) -> None:
         self.refused(SEQUENCE, stream, words, order_by="ts", **options)
 
+    def test_a_query_on_the_matches_of_another(self, stream: DataFrame) -> None:
+        matches = SEQUENCE.match(stream, order_by="ts")
+        again = kleene.sase("EVENT SEQ(M x, M y) WITHIN 1 minute")
+        words = ("matches that another query finds", "smaller of two watermarks", "kleene.program", "as a new stream")
+        self.refused(again, {"M": matches}, *words, order_by="match_end")
+        self.refused(again, {"M": matches.withWatermark("match_end", "1 second")}, *words, order_by="match_end")
+        computed = matches.selectExpr("a.ts + INTERVAL 1 SECOND AS at", "1 AS one").withWatermark("at", "1 second")
+        self.refused(again, {"M": computed.union(computed)}, *words, order_by="at")
+        with pytest.raises(kleene.UnsupportedError, match="matches that another query finds"):
+            kleene.program("FROM m EVENT SEQ(M x, M y) WITHIN 1 minute").match({"m": {"M": computed}}, order_by="at")
+
     def test_timeouts_without_a_window_in_time(self, stream: DataFrame) -> None:
         query = kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 5 events")
         self.refused(query, stream, "has no WITHIN in time", order_by="ts", timeouts=True)
@@ -320,6 +331,11 @@ def test_on_spark_connect(
             SEQUENCE.match(frame, order_by="ts")
         return
     found = SEQUENCE.match(frame, order_by="ts", engine="generated")
+    with pytest.raises(kleene.UnsupportedError, match="matches that another query finds"):
+        SEQUENCE.match(
+            found.selectExpr("'Exit' AS type", "id", "match_end").withWatermark("match_end", "1 second"),
+            order_by="match_end",
+        )
     expected = rows_of(SEQUENCE.match(events, order_by="ts"))
     assert expected
     assert run({"connect": found}, tmp_path)["connect"] == expected

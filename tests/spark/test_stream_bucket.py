@@ -14,6 +14,7 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester c
 import kleene
 from kleene.api import prepare, prepare_rows
 from kleene.engine.inputs import make_order_key
+from kleene.plan.limits import Limits
 from kleene.spark.bucket import END_OF_TIME
 from on_stream import Stream, matched_on_stream, matcher_of
 
@@ -25,7 +26,7 @@ def events(*rows: tuple[str, int, int]) -> pa.Table:
     return pa.table({"type": pa.array(types, pa.string()), "t": pa.array(times, "int64"), "id": pa.array(ids, "int64")})
 
 
-def sase_stream(text: str, timeouts: bool = False, in_arrival_order: bool = False, **options: str) -> Stream:
+def sase_stream(text: str, timeouts: bool = False, in_arrival_order: bool = False, **options: object) -> Stream:
     table, plan = prepare(kleene.sase(text).definition, events(), make_order_key("t", None), "type", PLAIN | options)
     matcher = matcher_of(plan, table, in_arrival_order)
     if timeouts:
@@ -268,3 +269,16 @@ def test_a_stream_is_over_in_the_year_9999() -> None:
     assert given_out(stream) == []
     assert stream.end().to_pylist() == [{"n": 2}]
     assert matched_on_stream(plan, table, Random(0)).to_pylist() == [{"n": 2}]
+
+
+def test_match_limit_is_that_of_a_micro_batch() -> None:
+    stream = sase_stream(PAIR, limits=Limits(matches=2))
+    stream.feed(events(("Shelf", 1, 1), ("Exit", 2, 1), ("Exit", 3, 1)))
+    stream.watermark(3)
+    assert given_out(stream) == [(1, 2), (1, 3)]
+    stream.feed(events(("Exit", 4, 1), ("Exit", 5, 1)))
+    stream.watermark(5)
+    assert given_out(stream) == [(1, 4), (1, 5)]
+    stream.feed(events(("Exit", 6, 1), ("Exit", 7, 1), ("Exit", 8, 1)))
+    with pytest.raises(kleene.LimitError, match="match limit of 2"):
+        stream.watermark(8)

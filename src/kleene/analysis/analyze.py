@@ -15,7 +15,17 @@ from kleene.ir import expr as ir
 from kleene.ir.options import Strategy, WindowUnit
 from kleene.ir.pattern import Negation, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
-from kleene.schema import DATE, UNKNOWN, OpaqueType, Schema, TimestampType, Type, a_type, is_numeric
+from kleene.schema import (
+    DATE,
+    UNKNOWN,
+    OpaqueType,
+    Schema,
+    TimestampType,
+    Type,
+    a_type,
+    fits_everywhere,
+    is_numeric,
+)
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 
@@ -62,6 +72,8 @@ def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
     if schema is None or not order_by:
         return UNKNOWN
     time_type = schema.type_of(order_by[0])
+    if fits_everywhere(time_type):  # a column without a value, as a file has that holds nothing but names
+        return UNKNOWN
     if not (isinstance(time_type, TimestampType) or time_type == DATE or is_numeric(time_type)):
         raise SchemaError(
             f"the order key '{printable(order_by[0])}' is {a_type(time_type)}, which is not a time",

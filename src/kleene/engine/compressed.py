@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from kleene.analysis.analyze import MATCH_END, analyze
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.blocks import size_of
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, chosen_matches, ordered
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
@@ -37,9 +39,11 @@ class CompressedMatches:
     `len()` is the number of rows. Matches are counted without being made, and made on demand.
     """
 
-    def __init__(self, query: AnalyzedQuery, program: SaseProgram, table: pa.Table, run_limit: int) -> None:
+    def __init__(
+        self, query: AnalyzedQuery, program: SaseProgram, table: pa.Table, run_limit: int, budget: Budget
+    ) -> None:
         self._query, self._table, self._jit = query, table, program.jit
-        self._progress = SaseProgress(program, run_limit, Format.ALL)
+        self._progress = SaseProgress(program, run_limit, Format.ALL, budget=budget)
         self._feed, done = self._progress.completions(table)
         self._needs_judge = self._feed.kernel.generated.has_accept
         ends = self._feed.grouped.order[done[:, 2]] if len(done) else done[:, 2]
@@ -77,6 +81,7 @@ class CompressedMatches:
 
     def expand(self) -> pa.Table:
         """All matches, as `match` gives them out in verbose mode."""
+        self._check_size(self.count())
         return self._output(self._judged(self._done))
 
     def matches(self) -> Iterator[dict[str, Any]]:
@@ -94,6 +99,11 @@ class CompressedMatches:
         arrays += [pa.array(map(str, self.counts()), pa.string())]
         arrays += [pa.array([self[row].structure() for row in rows], pa.binary())]
         return pa.table(arrays, schema=compressed_schema(self._query, self._table.schema))
+
+    def _check_size(self, matches: int) -> None:
+        """An error if so many matches, of one event each, are more than can be held."""
+        self._progress.budget.hold("the matches that are asked for", 16 * matches)
+        self._progress.budget.hold("the matches that are asked for", 0)
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
@@ -204,6 +214,7 @@ class CompressedRow:
 
     def expand(self) -> pa.Table:
         """The matches that the event completes, as verbose mode gives them out."""
+        self._whole._check_size(self.count())
         return self._whole._output(self._whole._judged(self._done))
 
     def matches(self) -> Iterator[dict[str, Any]]:
@@ -316,7 +327,7 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
     st[5] = NO_LIMIT
     trail, bounds = np.empty(len(stack), np.int64), np.zeros(components, np.int64)
     parts: list[FlatMatches] = []
-    room = 1024
+    room, budget = 1024, Budget(events=len(nodes))
     empty, floats = np.empty(0, np.int64), np.empty(0, np.float64)
     while st[0] < len(roots):
         offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
@@ -344,5 +355,6 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
         )
         count = int(st[2])
         parts.append(FlatMatches(offsets[: count + 1], lengths[:count], p[: st[3]].copy()))
+        budget.add("its matches", 4 * size_of(parts[-1]))
         st[2] = st[3] = 0
     return joined(parts, components) if parts else flat_matches([], components)

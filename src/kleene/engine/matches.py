@@ -111,9 +111,12 @@ def joined(parts: Sequence[FlatMatches], components: int) -> FlatMatches:
 
 
 def without_overlaps(matches: Iterable[Match]) -> Iterator[Match]:
-    """The matches of one partition of which none begins before the one given out before it has ended."""
+    """The matches of one partition of which none begins before the one given out before it has ended.
+
+    They come in the order of their last events.
+    """
     ended = -1
-    for last, together in groupby(sorted(matches, key=lambda match: match.last), key=lambda match: match.last):
+    for last, together in groupby(matches, key=lambda match: match.last):
         chosen = min(together, key=_preferred)
         if chosen.first > ended:
             yield chosen

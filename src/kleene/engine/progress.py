@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.budget import Budget
 from kleene.engine.choice import choose
 from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.measures import MeasureProgram
@@ -25,9 +26,10 @@ from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
 from kleene.engine.compiled.sequence_engine import SequenceProgram, SequenceProgress
 from kleene.engine.matches import FlatMatches, flat_matches
 from kleene.engine.regex_columns import regex_table
+from kleene.engine.results import MatchRows, ResultBatch, output_batches, table_batches
 from kleene.engine.row_columns import one_row_table
 from kleene.engine.rows import check_follows, rows_of_matches
-from kleene.engine.run import ResultBatch, match_batches, program_of, row_batches, table_batches
+from kleene.engine.run import program_of, result_schema
 from kleene.engine.saved_parts import SavedParts, require
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import ExecutionError, SchemaError, SnapshotError, UnsupportedError, listed, printable
@@ -45,6 +47,7 @@ class NoProgress:
 
     open_runs = kept_events = 0
     is_idle = True
+    budget = Budget()
 
     def feed(self, table: pa.Table, is_last: bool = False, now: Time | None = None) -> tuple[pa.Table, FlatMatches]:
         return table.slice(0, 0), flat_matches([], self._components)
@@ -141,7 +144,7 @@ class Progress:
         self._is_finished = True  # a piece that fails half-way leaves nothing that could go on
         parts = [part.table for part in self.batches(table, is_last)]
         self._is_finished = is_last
-        return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+        return pa.concat_tables(parts) if parts else result_schema(self._plan, self._columns).empty_table()
 
     def _checked(self, table: pa.Table) -> pa.Table:
         """The piece with the columns that were promised, none of its events before those of earlier pieces."""
@@ -219,16 +222,17 @@ class Progress:
         `now`: a time up to which all events are there.
         """
         query, engine = self._plan.query, self._engine
+        engine.budget = Budget(self._plan.limits, table.num_rows)
         if isinstance(engine, (SaseProgress, SequenceProgress, NoProgress)):
             assert isinstance(query, AnalyzedQuery)
             whole, matches = engine.feed(table, is_last, now=now)
-            return match_batches(query, whole, matches, self._query.measures, with_times, Meter())
+            return MatchRows(self._plan, whole, self._query.measures, Meter(), with_times).batches(matches)
         assert not isinstance(query, AnalyzedQuery)
         if isinstance(engine, RowProgress):
             found = engine.feed(table, is_last, now)
             if query.rows_per_match is RowsPerMatch.ONE:
                 return table_batches(one_row_table(query, found, engine.program.jit))
-            return row_batches(query, found.table, rows_of_matches(query, found.table, found))
+            return output_batches(query, found.table, rows_of_matches(query, found.table, found))
         return table_batches(regex_table(query, engine.feed(table, is_last)))
 
 

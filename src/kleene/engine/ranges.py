@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.budget import Budget
 from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, chosen_matches, order_of
 from kleene.engine.compiled.batches import Grouped, one_group
@@ -27,11 +28,12 @@ from kleene.engine.compiled.row_code import generate_rows
 from kleene.engine.compiled.row_engine import FoundRows, RowProgram, find_row_candidates
 from kleene.engine.events import window_time
 from kleene.engine.matches import FlatMatches
+from kleene.engine.results import ROWS_PER_BATCH, MatchRows
 from kleene.engine.row_columns import one_row_table_and_order
 from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.row_reference import cannot_skip
 from kleene.engine.rows import find_rows, rows_of_matches
-from kleene.engine.run import ROWS_PER_BATCH, Runner, match_batches
+from kleene.engine.run import Runner
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
@@ -222,7 +224,9 @@ class RangeMatcher:
         own = own_rows(part.grouped, part.grouped.permuted(part.own))
         try:
             entries = self._entries(query, part, own)
-            found = find_row_candidates(self._rows, part.table, part.grouped, own, entries, self._plan.run_limit)
+            budget = Budget(self._plan.limits, part.table.num_rows)
+            limit = self._plan.run_limit
+            found = find_row_candidates(self._rows, part.table, part.grouped, own, entries, limit, budget)
         except GaveUpError:
             if (query.definition.after_match or AfterMatch()).skip in (Skip.TO_FIRST, Skip.TO_LAST):
                 raise
@@ -239,8 +243,8 @@ class RangeMatcher:
             order = order_of(found, np.zeros(len(found), np.int64), BEST_OF_AN_END_FIRST, self._jit)
             ends = found.last[order]
             found = chosen_matches(found, order[np.append(True, ends[1:] != ends[:-1])] if len(order) else order)
-        measures = self._runner.measures
-        for batch in match_batches(query, part.table, found, measures, with_times, self._runner.meter):
+        rows = MatchRows(self._plan, part.table, self._runner.measures, self._runner.meter, with_times)
+        for batch in rows.batches(found):
             assert batch.matches is not None
             first, last = (rows.astype(np.int64) for rows in (batch.matches.first, batch.matches.last))
             yield Candidates(batch.table, part.places[first], part.places[last], first, batch.matches, batch.events)

@@ -10,29 +10,48 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.engine.budget import Budget
 from kleene.engine.events import Events, window_size
 from kleene.engine.matches import Match, without_overlaps
-from kleene.errors import ExecutionError, printable
+from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir.evaluate import EventBindings, PlainValue, evaluate
 from kleene.ir.expr import Expr
 from kleene.ir.options import Format, Strategy, WindowUnit
 
+POSITIONS_AT_ONCE = 1 << 20
+"""How many positions of matches are held before the matches are given out."""
 Selected = tuple[tuple[int, ...], ...]
 """The events of a run: for each component bound so far, the numbers of its events in the partition."""
 
 
 def find_matches(query: AnalyzedQuery, events: Events, format_: Format, run_limit: int) -> list[Match]:
     """All matches in output order; positions are those in the table of `events`."""
-    matches: list[Match] = []
+    found = match_parts(query, events, format_, run_limit, Budget(events=len(events)))
+    return sorted((match for part in found for match in part), key=lambda match: match.output_order)
+
+
+def match_parts(
+    query: AnalyzedQuery, events: Events, format_: Format, run_limit: int, budget: Budget
+) -> Iterator[list[Match]]:
+    """The matches of one partition after the other, some thousand at a time, in the order of their last events."""
     times, types = events.times(), events.types()
+    held: list[Match] = []
+    size = 0
     for key, positions in _partitions(query, events).items():
-        found = _Partition(query, events, key, positions, times, types, run_limit).matches()
-        matches += without_overlaps(found) if format_ is Format.NON_OVERLAPPING else found
-    return sorted(matches, key=lambda match: match.output_order)
+        found = _Partition(query, events, key, positions, times, types, run_limit, budget).matches()
+        chosen = without_overlaps(found) if format_ is Format.NON_OVERLAPPING else found
+        for _, together in groupby(chosen, key=lambda match: match.last):
+            of_event = sorted(together, key=lambda match: match.output_order)
+            held += of_event
+            size += sum(len(match.positions) for match in of_event)
+            if size > POSITIONS_AT_ONCE:
+                yield held
+                held, size = [], 0
+    yield held
 
 
 def open_runs(query: AnalyzedQuery, events: Events, starts: Sequence[int], run_limit: int) -> list[Selected]:
@@ -41,7 +60,8 @@ def open_runs(query: AnalyzedQuery, events: Events, starts: Sequence[int], run_l
     found: list[Selected] = []
     for key, positions in _partitions(query, events).items():
         if wanted.intersection(positions):
-            partition = _Partition(query, events, key, positions, times, types, run_limit)
+            budget = Budget(events=len(events))
+            partition = _Partition(query, events, key, positions, times, types, run_limit, budget)
             found += partition.open_runs([event for event, at in enumerate(positions) if at in wanted])
     return sorted(found, key=lambda run: (run[0][0], run))
 
@@ -68,11 +88,15 @@ class _Partition:
     times: list[int | float]
     types: list[str | None] | None
     run_limit: int
+    budget: Budget
 
-    def matches(self) -> list[Match]:
+    def matches(self) -> Iterator[Match]:
+        """In the order of their last events."""
         judge = self._judge()
-        found = [selected for selected in self._complete_runs(judge) if judge.accepts(selected)]
-        return [Match(self._in_table(run)) for run in found]
+        for run in self._complete_runs(judge):
+            if judge.accepts(run):
+                self.budget.count(1)
+                yield Match(self._in_table(run))
 
     def open_runs(self, starts: Sequence[int]) -> list[Selected]:
         """The runs from the starts that are not complete when their windows end."""
@@ -105,18 +129,25 @@ class _Partition:
         """Every selection of events for all positive components, whatever negations and HAVING will say."""
         runs: list[Selected] = []
         for event in range(len(self.positions)):
-            moved = [after for run in runs for after in judge.moves(run, event)]
+            moved: list[Selected] = []
+            self.budget.reach(self.positions[event])
+            for number, run in enumerate(runs):
+                moved += judge.moves(run, event)
+                if number % 1024 == 1023:
+                    self.budget.check_time()
             if judge.begins((), event):
                 moved.append(((event,),))
             runs = [run for run in moved if not judge.is_finished(run)]
             if len(runs) > self.run_limit:
                 raise self._too_many_runs()
+            if event % 64 == 0:
+                self.budget.hold("its runs", sum(100 + 8 * len(part) for run in runs for part in run))
             yield from (run for run in moved if run[-1][-1] == event and judge.is_match(run))
 
     def _too_many_runs(self) -> ExecutionError:
         names = self.query.partition_by
         where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, self.key, strict=True))
-        return ExecutionError(
+        return LimitError(
             f"the partition {printable(where, 200) if where else 'of all events'} has more than "
             f"{self.run_limit:,} partial matches at once",
             hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit.",

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.budget import Budget
 from kleene.engine.row_output import POSITION, OutputRow, evaluated_measures
-from kleene.errors import ExecutionError, printable
+from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range, sum_of
 from kleene.ir.pattern import Alternation, Pattern, Repeat, Variable
@@ -27,7 +28,8 @@ def regex_rows(
     columns: Columns,
     positions: Sequence[int],
     run_limit: int,
-    key: Mapping[str, Any] | None = None,
+    key: Mapping[str, Any],
+    budget: Budget,
 ) -> Iterator[OutputRow]:
     """A row for each match in one partition, at the event that completes it."""
     conditions, measures = dict(query.conditions), evaluated_measures(query)
@@ -38,8 +40,9 @@ def regex_rows(
     partial: list[_PartialMatch] = []  # the oldest first
     for row in range(len(positions)):
         tried = [*partial, _PartialMatch({start}, _Aggregates(aggregates))]
+        budget.reach(positions[row])
         if len(tried) > run_limit:
-            raise too_many_partial_matches(run_limit, key or {})
+            raise too_many_partial_matches(run_limit, key)
         partial = []
         for match in tried:
             here = _Bindings(columns, row, match.aggregates)
@@ -50,6 +53,7 @@ def regex_rows(
                 partial.append(_PartialMatch(left, match.aggregates))
         complete = next((match for match in partial if states.is_complete(match.left)), None)
         if complete is not None:
+            budget.count(1)
             here = _Bindings(columns, row, complete.aggregates)
             values = tuple(evaluate(expression, here) for expression in measures)
             yield OutputRow(positions[row], values, (positions[row],))
@@ -58,7 +62,7 @@ def regex_rows(
 
 def too_many_partial_matches(run_limit: int, key: Mapping[str, Any]) -> ExecutionError:
     where = ", ".join(f"{name} = {value!r}" for name, value in key.items())
-    return ExecutionError(
+    return LimitError(
         f"the partition {printable(where, 200) if where else 'of all events'} has more than "
         f"{run_limit:,} partial matches at once",
         hint="Let the pattern begin with a stricter predicate, or raise run_limit.",

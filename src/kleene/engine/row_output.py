@@ -124,16 +124,9 @@ def output_rows(
                     yield OutputRow(positions[row], _measured(measures, here), (*order, index))
 
 
-def unmatched_rows(
-    matches: Iterable[RowMatch], positions: Sequence[int], rows: range, matched_until: int = 0
-) -> Iterator[OutputRow]:
-    """Those of the rows that are in no match; rows before `matched_until` are in an earlier one."""
-    matched = set(range(rows.start, matched_until))
-    for match in matches:
-        matched.update(range(match.start, match.start + max(len(match.variables), 1)))
-    for row in rows:
-        if row not in matched:
-            yield OutputRow(positions[row], None, (positions[row], positions[row], 0, 0))
+def unmatched_rows(positions: Sequence[int], rows: Iterable[int]) -> Iterator[OutputRow]:
+    """The output for rows of one partition that are in no match."""
+    return (OutputRow(positions[row], None, (positions[row], positions[row], 0, 0)) for row in rows)
 
 
 def _measured(measures: Sequence[ir.Expr], bindings: RowBindings) -> tuple[Any, ...]:

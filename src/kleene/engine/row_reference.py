@@ -12,8 +12,9 @@ from itertools import permutations
 from typing import Any
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.budget import Budget
 from kleene.engine.events import times_of, window_size
-from kleene.errors import ExecutionError, printable
+from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, aggregated, evaluate
 from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
@@ -62,9 +63,15 @@ class PartitionMatcher:
     """Finds the matches in one partition; rows are known by their numbers in it."""
 
     def __init__(
-        self, query: AnalyzedRowPattern, columns: Mapping[str, list[PlainValue]], count: int, run_limit: int
+        self,
+        query: AnalyzedRowPattern,
+        columns: Mapping[str, list[PlainValue]],
+        count: int,
+        run_limit: int,
+        budget: Budget,
     ) -> None:
         self._query, self._columns, self._count, self._run_limit = query, columns, count, run_limit
+        self._budget = budget
         self._conditions = dict(query.conditions)
         self._members = query.members
         self._times = times_of(columns[query.order_by[0].name], query.time_type) if query.definition.window else []
@@ -120,8 +127,10 @@ class PartitionMatcher:
         steps_left = self._run_limit + 100 * self._count
         while untried:
             steps_left -= 1
+            if steps_left % 1024 == 0:
+                self._budget.check_time()
             if steps_left < 0:
-                raise ExecutionError(
+                raise LimitError(
                     f"the pattern can be matched from one row in too many ways: {self._run_limit:,} steps did not end",
                     hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
                     "raise run_limit.",

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.row_engine import FoundRows, row_matches
 from kleene.engine.events import check_order_key, plain_values
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows
-from kleene.engine.row_reference import PartitionMatcher, RowBindings, RowMatch, distinct_key
+from kleene.engine.row_reference import PartitionMatcher, RowBindings, distinct_key
 from kleene.engine.sorting import sorted_table, table_in_order
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.schema import Schema, Type
+
+ROWS_AT_ONCE = 1 << 16
+"""How many rows of the output the interpreter holds."""
 
 
 def with_computed_keys(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
@@ -67,47 +73,83 @@ def check_follows(
 
 def find_rows(query: AnalyzedRowPattern, table: pa.Table, run_limit: int) -> list[OutputRow]:
     """The rows of the output, in its order."""
+    found = row_parts(query, table, run_limit, Budget(events=table.num_rows))
+    return sorted((row for part in found for row in part), key=lambda row: row.order)
+
+
+def row_parts(
+    query: AnalyzedRowPattern, table: pa.Table, run_limit: int, budget: Budget
+) -> Iterator[Sequence[OutputRow]]:
+    """The rows of the output as the interpreter finds them, some thousand at a time, each part in output order."""
+    rows = _interpreted_rows(query, table, run_limit, budget)
+    while part := sorted(islice(rows, ROWS_AT_ONCE), key=lambda row: row.order):
+        yield part
+
+
+def _interpreted_rows(
+    query: AnalyzedRowPattern, table: pa.Table, run_limit: int, budget: Budget
+) -> Iterator[OutputRow]:
     assert query.schema is not None
     used = [condition for _, condition in query.conditions] + computed_measures(query)
     times = [query.order_by[0].name] if query.definition.window else []
     columns = _plain_columns(used, query.schema, table, {**dict.fromkeys(times, query.time_type)})
-    found: list[OutputRow] = []
     for positions in _partitions(query, table):
         here = {name: [values[position] for position in positions] for name, values in columns.items()}
         if query.definition.selection is Selection.FIRST_COMPLETED:
             key = {name: table.column(name)[positions[0]].as_py() for name in query.partition_by}
-            found += regex_rows(query, here, positions, run_limit, key)
-        else:
-            matcher = PartitionMatcher(query, here, len(positions), run_limit)
-            matches = list(matcher.matches())
-            found += output_rows(query, matches, here, positions)
-            if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-                found += unmatched_rows(matches, positions, range(len(positions)))
-    return sorted(found, key=lambda row: row.order)
+            yield from regex_rows(query, here, positions, run_limit, key, budget)
+            continue
+        covered = bytearray(len(positions))
+        for match in PartitionMatcher(query, here, len(positions), run_limit, budget).matches():
+            budget.count(1)
+            budget.reach(positions[match.start])
+            covered[match.start : match.last + 1] = b"\1" * (match.last + 1 - match.start)
+            yield from output_rows(query, [match], here, positions)
+        if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+            yield from unmatched_rows(positions, (row for row in range(len(positions)) if not covered[row]))
 
 
 def rows_of_matches(query: AnalyzedRowPattern, table: pa.Table, found: FoundRows) -> list[OutputRow]:
-    """The rows of the output for matches that the compiled engine found, in its order."""
-    assert query.schema is not None
-    columns = _plain_columns(computed_measures(query), query.schema, table)
-    is_all = query.definition.selection is Selection.ALL_MATCHES
-    rows: list[OutputRow] = []
-    for at, matches in enumerate(row_matches(found, is_all)):
-        if matches or query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-            positions = found.grouped.order[found.groups[at, 0] : found.groups[at, 5]].tolist()
-            here = {name: [values[position] for position in positions] for name, values in columns.items()}
-            rows += output_rows(query, matches, here, positions)
-            if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-                rows += _unmatched(found, at, matches, positions)
+    """The rows of the output for what the compiled engine found in a piece of a stream, in output order."""
+    rows = list(RowMaker(query, table).rows_of(found))
+    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED and found.decided is not None:
+        rows += _unmatched(found)
     return sorted(rows, key=lambda row: row.order)
 
 
-def _unmatched(found: FoundRows, at: int, matches: list[RowMatch], positions: list[int]) -> Iterator[OutputRow]:
-    """The rows of the partition that are in no match; of a stream, those that are decided now."""
-    if found.decided is None or found.began is None or found.covered is None:
-        return unmatched_rows(matches, positions, range(len(positions)))
-    rows = range(int(found.began[at]), int(found.decided[at]))
-    return unmatched_rows(matches, positions, rows, int(found.covered[at]))
+class RowMaker:
+    """Makes rows of the output for matches in one table, whose columns it reads once."""
+
+    def __init__(self, query: AnalyzedRowPattern, table: pa.Table) -> None:
+        assert query.schema is not None
+        self._query = query
+        self._columns = _plain_columns(computed_measures(query), query.schema, table)
+
+    def rows_of(self, found: FoundRows) -> Iterator[OutputRow]:
+        is_all = self._query.definition.selection is Selection.ALL_MATCHES
+        for at, matches in enumerate(row_matches(found, is_all)):
+            if matches:
+                positions = found.grouped.order[found.groups[at, 0] : found.groups[at, 5]].tolist()
+                here = {name: [values[position] for position in positions] for name, values in self._columns.items()}
+                yield from output_rows(self._query, matches, here, positions)
+
+
+def _unmatched(found: FoundRows) -> Iterator[OutputRow]:
+    """The rows of a stream that are decided now and are in no match."""
+    assert found.decided is not None
+    assert found.began is not None
+    assert found.covered is not None
+    starts, groups = found.matches.starts, found.matches.groups
+    lengths = np.maximum(np.diff(found.matches.offsets), 1)
+    for at in range(len(found.groups)):
+        begin = int(found.groups[at, 0])
+        positions = found.grouped.order[begin : int(found.groups[at, 5])].tolist()
+        covered = set(range(int(found.began[at]), int(found.covered[at])))
+        for number in np.flatnonzero(groups == at).tolist():
+            first = int(starts[number]) - begin
+            covered.update(range(first, first + int(lengths[number])))
+        rows = range(int(found.began[at]), int(found.decided[at]))
+        yield from unmatched_rows(positions, (row for row in rows if row not in covered))
 
 
 def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:

@@ -2,84 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from time import perf_counter
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine import reference, rows
+from kleene.engine import reference
+from kleene.engine.blocks import Block
+from kleene.engine.budget import Budget
 from kleene.engine.choice import SMALL, TINY, Choice, access_of, choose, ending_of, planned_query
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.code import NotExpressibleError
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.jit import is_cached, is_loaded
-from kleene.engine.compiled.measures import MeasureProgram, computed_measures
+from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import RegexProgram, find_regex
 from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
-from kleene.engine.compiled.sase_engine import SaseProgram, find_matches
+from kleene.engine.compiled.sase_engine import SaseProgram, find_blocks
 from kleene.engine.compiled.sequence_engine import SequenceProgram, find_sequences
 from kleene.engine.compressed import CompressedMatches, compressed_schema
 from kleene.engine.events import Events
-from kleene.engine.match_ids import MATCH_ID, match_ids
-from kleene.engine.matches import FlatMatches, flat_matches
-from kleene.engine.output import output_schema, output_table
+from kleene.engine.match_ids import MATCH_ID
+from kleene.engine.matches import FlatMatches, flat_matches, joined
+from kleene.engine.output import output_schema
 from kleene.engine.regex_columns import regex_table
-from kleene.engine.row_columns import one_row_table
-from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
-from kleene.errors import ExecutionError, UnsupportedError
-from kleene.ir.options import Format, RowsPerMatch, Selection
+from kleene.engine.results import (
+    STATES_AT_ONCE,
+    MatchRows,
+    Part,
+    ResultBatch,
+    as_found,
+    found_row_parts,
+    in_output_order,
+    interpreted_row_parts,
+    table_batches,
+    without_first,
+)
+from kleene.engine.row_output import row_output_schema
+from kleene.engine.rows import row_parts
+from kleene.errors import ExecutionError, LimitError, UnsupportedError
+from kleene.ir.options import RowsPerMatch, Selection
 from kleene.plan.choice import choose_algorithm
 from kleene.plan.operators import RunScan
 from kleene.plan.plan import Plan
 
-ROWS_PER_BATCH = 10_000
-Found = TypeVar("Found")
+FEW_BYTES, FEW_SECONDS = 1 << 24, 2.0
+"""What the interpreter may make of a small table, and how long it may take, before machine code is made after all."""
 
 
 def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Sequence[str] | None = None) -> pa.Table:
     """The matches as rows, in output order; with the columns that ids are made of, each with its id."""
-    parts = Runner(plan).batches(table, with_times)
-    batches = [part.table if id_columns is None else part.with_ids(plan, id_columns) for part in parts]
-    return batches[0] if len(batches) == 1 else pa.concat_tables(batches)
+    budget = Budget(plan.limits, table.num_rows)
+    held: list[pa.Table] = []
+    for batch in Runner(plan).batches(table, with_times, id_columns, budget=budget, holds_all=True):
+        held.append(batch.table)
+        budget.add("its result", batch.table.nbytes)
+    return pa.concat_tables(held) if held else result_schema(plan, table.schema, with_times, id_columns).empty_table()
 
 
-def result_schema(plan: Plan, columns: pa.Schema, with_times: bool = False) -> pa.Schema:
+def result_schema(
+    plan: Plan, columns: pa.Schema, with_times: bool = False, id_columns: Sequence[str] | None = None
+) -> pa.Schema:
     if isinstance(plan.query, AnalyzedRowPattern):
         return row_output_schema(plan.query, columns)
     if plan.mode == "compressed":
         return compressed_schema(plan.query, columns)
-    return output_schema(plan.query, columns, with_times)
-
-
-@dataclass(frozen=True, slots=True)
-class ResultBatch:
-    """Some thousand rows of the result; for SASE, with the matches that they stand for, and their events."""
-
-    table: pa.Table
-    matches: FlatMatches | None = None
-    events: pa.Table | None = None
-
-    def with_ids(self, plan: Plan, names: Sequence[str]) -> pa.Table:
-        return with_match_ids(self.table, self.events, self.matches, plan, names)
-
-
-def with_match_ids(
-    table: pa.Table, events: pa.Table | None, matches: FlatMatches | None, plan: Plan, names: Sequence[str]
-) -> pa.Table:
-    """The rows with a column of the matches' ids; where an event stands twice in the input, so may a match."""
-    assert events is not None
-    assert matches is not None
-    assert plan.query.schema is not None
-    return table.append_column(MATCH_ID, match_ids(events, matches, names, plan.query.schema))
-
-
-PATIENCE = 20_000  # steps of the interpreter from one row
+    schema = output_schema(plan.query, columns, with_times)
+    return schema if id_columns is None else schema.append(pa.field(MATCH_ID, pa.string()))
 
 
 class Runner:
@@ -110,22 +102,52 @@ class Runner:
         self._seen += SMALL + 1  # from here on it is at hand
         return True
 
-    def batches(self, table: pa.Table, with_times: bool = False) -> Iterator[ResultBatch]:
-        """The result in pieces of bounded size; of no rows, one empty piece."""
-        query = self.plan.query
-        if isinstance(query, AnalyzedQuery) and self.plan.mode == "compressed":
-            whole = self.compressed(table).to_table() if table.num_rows else None
-            yield from table_batches(
-                whole if whole is not None else compressed_schema(query, table.schema).empty_table()
-            )
-        elif isinstance(query, AnalyzedRowPattern):
-            whole = self._row_table(query, table)
-            if whole is not None:
-                yield from table_batches(whole)
-            else:
-                yield from row_batches(query, table, self._rows(query, table))
-        else:
-            yield from match_batches(query, table, self.find(table), self.measures, with_times, self.meter)
+    def batches(
+        self,
+        table: pa.Table,
+        with_times: bool = False,
+        id_columns: Sequence[str] | None = None,
+        in_order: bool = True,
+        budget: Budget | None = None,
+        holds_all: bool = False,
+    ) -> Iterator[ResultBatch]:
+        """The result in pieces of bounded size, in output order or as they are found.
+
+        Memory does not grow with the result, unless the caller holds all of it, so that nothing need wait on disk.
+        """
+        budget = Budget(self.plan.limits, table.num_rows) if budget is None else budget
+        rows = MatchRows(self.plan, table, self.measures, self.meter, with_times, id_columns)
+        given = 0
+        try:
+            parts = self._parts(table, rows, budget)
+            for batch in in_output_order(parts, budget, holds_all) if in_order else as_found(parts):
+                given += batch.table.num_rows
+                yield batch
+        except GaveUpError as error:
+            # The interpreter knows whether this is an error, and says which; what it finds comes in the same order.
+            if given and not in_order:
+                raise ExecutionError(error.message, hint=error.hint) from None
+            budget.restart()
+            parts = self._interpreted(table, rows, budget)
+            yield from without_first(in_output_order(parts, budget, holds_all), given)
+
+    def find(self, table: pa.Table) -> FlatMatches:
+        """The matches of a SASE query, all at once."""
+        query, program, budget = self.plan.query, self._program, Budget(self.plan.limits, table.num_rows)
+        assert isinstance(query, AnalyzedQuery)
+        blocks: list[Block] | None = None
+        if program is not None and not self._is_worth_compiling(program, table):
+            try:
+                blocks = list(self._interpreted_blocks(query, table, budget))
+            except LimitError:  # merged runs may not come near it
+                budget.restart()
+        if blocks is None:
+            try:
+                blocks = list(self._compiled_blocks(table, budget))
+            except GaveUpError:
+                budget.restart()
+                blocks = list(self._interpreted_blocks(query, table, budget))
+        return joined([block.matches for block in blocks], len(query.components))
 
     def compressed(self, table: pa.Table) -> CompressedMatches:
         """The matches of a SASE query as the graph that they share."""
@@ -142,7 +164,7 @@ class Runner:
         if program.jit and not self._is_worth_compiling(program, table):
             program = program_of(self.plan, jit=False)
             assert isinstance(program, SaseProgram)
-        return CompressedMatches(query, program, table, self.plan.run_limit)
+        return CompressedMatches(query, program, table, self.plan.run_limit, Budget(self.plan.limits, table.num_rows))
 
     def _program_for_nothing(self, query: AnalyzedQuery) -> SaseProgram:
         """Compressed output is made by runs, be there none."""
@@ -153,88 +175,73 @@ class Runner:
             raise UnsupportedError(f"compressed mode cannot be used for {reason}", hint="Leave out mode.") from None
         return program
 
-    def _row_table(self, query: AnalyzedRowPattern, table: pa.Table) -> pa.Table | None:
-        """The result of ONE ROW PER MATCH column by column; None where rows are made one by one."""
-        program, limit = self._rows_program, self.plan.run_limit
-        if isinstance(program, RegexProgram):
-            return self._by_either(
-                program,
-                table,
-                lambda: regex_table(query, find_regex(program, table, limit)),
-                lambda: row_output_table(query, table, rows.find_rows(query, table, limit)),
-            )
-        if program is None or query.rows_per_match is not RowsPerMatch.ONE or not table.num_rows:
-            return None
-        if not self._is_worth_compiling(program, table):
-            return None
-        self._seen -= table.num_rows  # it is asked again where rows are made one by one
+    # --- parts of the result ---------------------------------------------------------------------------------------
+
+    def _parts(self, table: pa.Table, rows: MatchRows, budget: Budget) -> Iterator[Part]:
+        """What the engine finds; where that is not worth its start, and it is little, what the interpreter finds."""
+        query, program = self.plan.query, self._program or self._rows_program
+        if isinstance(query, AnalyzedQuery) and self.plan.mode == "compressed":
+            if table.num_rows:
+                yield Part(table_batches(self.compressed(table).to_table()), True)
+        elif self.choice.engine == "nothing" or not table.num_rows:
+            return
+        elif program is None:
+            yield from self._interpreted(table, rows, budget)
+        else:
+            few = None if self._is_worth_compiling(program, table) else self._few(table, rows, budget)
+            yield from self._compiled(table, rows, budget) if few is None else few
+
+    def _few(self, table: pa.Table, rows: MatchRows, budget: Budget) -> list[Part] | None:
+        """What the interpreter finds; None if that is much, or it meets a limit that the engine may not come near."""
+        left = budget.seconds_left
+        quick = Budget(replace(budget.limits, seconds=min(FEW_SECONDS, left or FEW_SECONDS)), table.num_rows)
+        found: list[Part] = []
+        size = 0
         try:
-            return one_row_table(query, find_row_matches(program, table, limit), program.jit)
-        except GaveUpError:
+            for part in self._interpreted(table, rows, quick):
+                batches = list(part.batches)
+                found.append(Part(batches, part.is_settled))
+                size += sum(batch.table.nbytes for batch in batches)
+                if size > FEW_BYTES:
+                    return None
+        except LimitError:
+            if quick.has_too_many_matches:
+                raise
             return None
+        return found
 
-    def _rows(self, query: AnalyzedRowPattern, table: pa.Table) -> list[OutputRow]:
-        program, limit = self._rows_program, self.plan.run_limit
-        if program is None:
-            return rows.find_rows(query, table, limit)
+    def _interpreted(self, table: pa.Table, rows: MatchRows, budget: Budget) -> Iterator[Part]:
+        query = self.plan.query
+        if isinstance(query, AnalyzedQuery):
+            return rows.parts(self._interpreted_blocks(query, table, budget))
+        return interpreted_row_parts(query, table, row_parts(query, table, self.plan.run_limit, budget))
 
-        def compiled() -> list[OutputRow]:
+    def _interpreted_blocks(self, query: AnalyzedQuery, table: pa.Table, budget: Budget) -> Iterator[Block]:
+        assert query.schema is not None
+        events, components = Events(table, query.schema, query.order_by), len(query.components)
+        for part in reference.match_parts(query, events, self.plan.format, self.plan.run_limit, budget):
+            yield Block(flat_matches(part, components), is_settled=not query.partition_by)
+
+    def _compiled(self, table: pa.Table, rows: MatchRows, budget: Budget) -> Iterator[Part]:
+        query, program, limit = self.plan.query, self._rows_program, self.plan.run_limit
+        if isinstance(query, AnalyzedQuery):
+            yield from rows.parts(self._compiled_blocks(table, budget))
+        elif isinstance(program, RegexProgram):
+            yield Part(table_batches(regex_table(query, find_regex(program, table, limit, budget))), True)
+        else:
             assert isinstance(program, RowProgram)
-            return rows.rows_of_matches(query, table, find_row_matches(program, table, limit))
+            is_one = query.rows_per_match is RowsPerMatch.ONE
+            found = find_row_matches(program, table, limit, budget, budget.at_once // 32 if is_one else STATES_AT_ONCE)
+            yield from found_row_parts(query, found, table, program.jit)
 
-        def interpreted() -> list[OutputRow]:
-            try:
-                # Where it goes around in ways that fail, machine code, which remembers them, is there sooner.
-                return rows.find_rows(query, table, min(limit, PATIENCE))
-            except ExecutionError:
-                with suppress(GaveUpError):
-                    return compiled()
-                return rows.find_rows(query, table, limit)
-
-        return self._by_either(program, table, compiled, interpreted)
-
-    def find(self, table: pa.Table) -> FlatMatches:
-        """The matches of a SASE query."""
-        query, plan = self.plan.query, self.plan
-        assert isinstance(query, AnalyzedQuery)
-        program = self._program
-        if self.choice.engine == "nothing":
-            return flat_matches([], len(query.components))
+    def _compiled_blocks(self, table: pa.Table, budget: Budget) -> Iterator[Block]:
+        program, plan = self._program, self.plan
         if program is None:
-            return _interpreted(query, table, plan.format, plan.run_limit)
-        return self._by_either(
-            program,
-            table,
-            lambda: self._found(program, table),
-            lambda: _interpreted(query, table, plan.format, plan.run_limit),
-        )
-
-    def _found(self, program: SaseProgram | SequenceProgram, table: pa.Table) -> FlatMatches:
+            assert isinstance(plan.query, AnalyzedQuery)
+            return iter(()) if self.choice.engine == "nothing" else self._interpreted_blocks(plan.query, table, budget)
         if isinstance(program, SequenceProgram):
-            return find_sequences(program, table, self.plan.format, self.plan.run_limit, self.meter)
-        return find_matches(program, table, self.plan.format, self.plan.run_limit, self.meter)
-
-    def _by_either(
-        self,
-        program: SaseProgram | SequenceProgram | RowProgram | RegexProgram,
-        table: pa.Table,
-        compiled: Callable[[], Found],
-        interpreted: Callable[[], Found],
-    ) -> Found:
-        """What the compiled engine finds, or, where that is not worth its start, the interpreter."""
-        if self._is_worth_compiling(program, table):
-            try:
-                return compiled()
-            except GaveUpError:
-                return interpreted()  # it knows whether this is an error, and says which
-        try:
-            return interpreted()
-        except ExecutionError as error:
-            # It may have met a limit that merged runs, or shared failures, do not come near.
-            try:
-                return compiled()
-            except GaveUpError:
-                raise error from None
+            return find_sequences(program, table, plan.format, plan.run_limit, self.meter, budget)
+        return find_blocks(program, table, plan.format, plan.run_limit, self.meter, budget)
 
     def _is_worth_compiling(
         self, program: SaseProgram | SequenceProgram | RowProgram | RegexProgram, table: pa.Table
@@ -248,36 +255,6 @@ class Runner:
         return at_hand(generated.source, generated.signatures)
 
 
-def table_batches(whole: pa.Table) -> Iterator[ResultBatch]:
-    for start in range(0, whole.num_rows or 1, ROWS_PER_BATCH):
-        yield ResultBatch(whole.slice(start, ROWS_PER_BATCH))
-
-
-def row_batches(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow]) -> Iterator[ResultBatch]:
-    for start in range(0, len(rows) or 1, ROWS_PER_BATCH):
-        yield ResultBatch(row_output_table(query, table, rows[start : start + ROWS_PER_BATCH]))
-
-
-def match_batches(
-    query: AnalyzedQuery,
-    table: pa.Table,
-    matches: FlatMatches,
-    measures: MeasureProgram | None,
-    with_times: bool,
-    meter: Meter,
-) -> Iterator[ResultBatch]:
-    assert query.schema is not None
-    events, started = Events(table, query.schema, query.order_by), perf_counter()
-    computed = {} if measures is None else computed_measures(measures, table, matches)
-    for start in range(0, len(matches) or 1, ROWS_PER_BATCH):
-        part = matches[start : start + ROWS_PER_BATCH]
-        here = {number: column.slice(start, ROWS_PER_BATCH) for number, column in computed.items()}
-        made = output_table(query, events, part, table.schema, with_times, here)
-        meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
-        yield ResultBatch(made, part, table)
-        started = perf_counter()
-
-
 def program_of(plan: Plan, jit: bool) -> SaseProgram | SequenceProgram:
     """The plan of a SASE query made into kernels."""
     query, pipeline = plan.query, plan.pipeline
@@ -287,9 +264,3 @@ def program_of(plan: Plan, jit: bool) -> SaseProgram | SequenceProgram:
         return SequenceProgram(query, pipeline, jit)
     own = planned_query(query, pipeline)
     return SaseProgram(own, pipeline.get(RunScan).algorithm, jit, access_of(pipeline), ending_of(pipeline))
-
-
-def _interpreted(query: AnalyzedQuery, table: pa.Table, format_: Format, run_limit: int) -> FlatMatches:
-    assert query.schema is not None
-    events = Events(table, query.schema, query.order_by)
-    return flat_matches(reference.find_matches(query, events, format_, run_limit), len(query.components))

@@ -48,7 +48,7 @@ MOST_CHARACTERS = 1_000_000
 MOST_TOKENS = 20_000
 MOST_NODES = 20_000
 
-_MICROSECONDS = {
+MICROSECONDS = {
     **dict.fromkeys(("microsecond", "microseconds"), 1),
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1_000),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000_000),
@@ -355,7 +355,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def _duration(self, text: str, span: Span) -> ir.Literal:
         found = re.fullmatch(r"\s*(-?(?:\d+(?:\.\d+)?|\.\d+))\s*([a-z]+)\s*", text, re.IGNORECASE)
-        scale = _MICROSECONDS.get(found[2].lower()) if found else None
+        scale = MICROSECONDS.get(found[2].lower()) if found else None
         if found is None or scale is None:
             raise self.fail(
                 f"'{printable(text)}' is not a duration",

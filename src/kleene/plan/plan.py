@@ -15,6 +15,7 @@ from kleene.ir.options import Format, Strategy, WindowUnit
 from kleene.plan.choice import choose_pipeline
 from kleene.plan.facts import Facts
 from kleene.plan.hints import NO_HINTS, Hints, checked_hints
+from kleene.plan.limits import NO_LIMITS, Limits
 from kleene.plan.operators import Pipeline
 from kleene.plan.statistics import UNKNOWN, Statistics, checked_statistics
 
@@ -58,6 +59,7 @@ class Plan:
     engine: str
     format: Format = Format.ALL
     run_limit: int = DEFAULT_RUN_LIMIT
+    limits: Limits = NO_LIMITS
     algorithm: str = "auto"
     mode: str = "verbose"
     pipeline: Pipeline | None = None
@@ -69,6 +71,7 @@ def make_plan(
     format: str = "all",
     engine: str = "auto",
     run_limit: int = DEFAULT_RUN_LIMIT,
+    limits: Limits = NO_LIMITS,
     algorithm: str = "auto",
     mode: str = "verbose",
     plan: Mapping[str, Any] | Hints | None = None,
@@ -90,6 +93,7 @@ def make_plan(
         checked_choice("engine", engine, ENGINES),
         _checked_format(format),
         _checked_limit(run_limit),
+        limits,
         algorithm,
         mode,
         pipeline,

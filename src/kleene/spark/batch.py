@@ -32,6 +32,7 @@ from kleene.engine.match_ids import MATCH_ID
 from kleene.engine.output import arrow_type
 from kleene.engine.ranges import Reach, Uncut, reach_of
 from kleene.engine.run import result_schema
+from kleene.engine.ties import TieRule, tie_rule
 from kleene.engine.useful_events import useful_event
 from kleene.errors import SchemaError, UnsupportedError
 from kleene.ir.query import QueryDefinition
@@ -39,6 +40,7 @@ from kleene.plan.plan import ByKey, Plan, make_plan
 from kleene.schema import Schema
 from kleene.spark.choosing import CHOICE, Chooser, choice_order
 from kleene.spark.foreign import Prepared, prepare_foreign
+from kleene.spark.foreign_code import check_definition
 from kleene.spark.gathering import GROUP, TaskOrder
 from kleene.spark.handover import (
     Handover,
@@ -51,6 +53,7 @@ from kleene.spark.handover import (
 )
 from kleene.spark.match_order import MATCH_ORDER, NO_EXTRA_COLUMNS, ExtraColumns, match_order_type
 from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.notes import counted_matches, keep_notes
 from kleene.spark.pieces import IN_PLACE, InPlace
 from kleene.spark.pieces_worker import EdgeMatcher, InPlaceMatcher, PieceMatcher, positional
 from kleene.spark.ranges import Cutting, choose_cutting
@@ -72,6 +75,7 @@ class SparkOptions:
     ranges: str | int = "auto"
     range_size: int | None = None
     match_id: bool = False
+    allow_jvm_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ class SparkJob:
     handover: Handover
     matcher: Matcher
     prepared: Prepared | None = None
+    ties: TieRule | None = None  # what the tasks count, if they do
 
     @property
     def plan(self) -> Plan:
@@ -98,15 +103,20 @@ class SparkJob:
         """The matches, lazily."""
         if self.plan.pipeline is not None:
             warn(self.plan.pipeline.warnings)
+        notes = None
         if isinstance(self.handover.cutting, InPlace):
             found = self._found_in_place()
         else:
-            found = self.handed_over().mapInArrow(self.matcher, spark_schema(self.matcher.output))
+            if self.ties is None:
+                found = self.handed_over().mapInArrow(self.matcher, spark_schema(self.matcher.output))
+            else:
+                found, notes = counted_matches(self.handed_over(), self.matcher, self.ties)
             if self.matcher.is_choosing:
                 found = self._chosen(found)
         if self.handover.sorting is Sorting.PRESORTED and self.handover.key:
             found = found.union(self._keys_in_two_places(found))
-        return found if self.prepared is None else self.prepared.finished(found)
+        found = found if self.prepared is None else self.prepared.finished(found)
+        return found if notes is None else keep_notes(found, notes)
 
     def _found_in_place(self) -> DataFrame:
         matcher = self.matcher
@@ -212,7 +222,15 @@ def job_of(
         source.frame,
         handover,
         _matcher(plan, handover, result, ExtraColumns(id_columns, carried), with_times, mixed_by),
+        ties=_ties(plan, handover, bool(order.tie_break)),
     )
+
+
+def _ties(plan: Plan, handover: Handover, has_tie_break: bool) -> TieRule | None:
+    """What tasks count. Presorted events are in the order that the user gave them; pieces in place are not counted."""
+    if handover.sorting is Sorting.PRESORTED or isinstance(handover.cutting, InPlace):
+        return None
+    return tie_rule(plan, handover.columns.names, has_tie_break)
 
 
 def _job_on_rows(
@@ -222,6 +240,8 @@ def _job_on_rows(
     given: SparkOptions,
 ) -> SparkJob:
     """The job for a row pattern, or for the regular-expression operator."""
+    if not given.allow_jvm_calls:
+        check_definition(definition)
     prepared, columns, plan = _prepare_rows(definition, events, options)
     query = plan.query
     assert isinstance(query, AnalyzedRowPattern)
@@ -252,7 +272,8 @@ def _job_on_rows(
         frame,
         plan,
     )
-    return SparkJob(frame, handover, _matcher(plan, handover, result_schema(plan, columns)), prepared)
+    matcher = _matcher(plan, handover, result_schema(plan, columns))
+    return SparkJob(frame, handover, matcher, prepared, _ties(plan, handover, False))
 
 
 def _handover(handover: Handover, given: SparkOptions, key_columns: int, frame: DataFrame, plan: Plan) -> Handover:

@@ -24,7 +24,7 @@ from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import window_time
 from kleene.engine.output import as_schema
 from kleene.engine.progress import Progress, ProgressQuery
-from kleene.engine.run import ResultBatch
+from kleene.engine.results import ResultBatch
 from kleene.engine.timeouts import TIMED_OUT, timed_out_runs
 from kleene.errors import ExecutionError, SnapshotError
 from kleene.plan.plan import Plan

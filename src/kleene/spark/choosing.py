@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.ranges import Candidates, MatchChooser, RowChooser
-from kleene.engine.run import ResultBatch
+from kleene.engine.results import ResultBatch
 from kleene.ir import expr as ir
 
 CHOICE = tuple(f"__kleene_chosen_{name}" for name in ("key", "first", "first_row", "then", "then_row"))

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from kleene.api import Query
-from kleene.errors import SchemaError, UnsupportedError, printable
+from kleene.errors import SchemaError
 from kleene.files import EventFiles
 from kleene.spark.files import read_stream
-from kleene.spark.monitor import HEADINGS, BatchMetrics, StreamMetrics, stream_metrics
-from kleene.spark.names import quoted_column
+from kleene.spark.monitor import HEADINGS, READ, BatchMetrics, StreamMetrics, stream_metrics
+from kleene.spark.schema import arrow_schema
 from kleene.spark.stream import PROVIDER, ROCKSDB
 
 SINK_LOG = "_spark_metadata"
@@ -44,6 +45,7 @@ class FolderStream:
     output: Path
     checkpoint: Path
     watermark: str | None = None
+    max_ahead: str | None = None
     most_files: int | None = None
     every: str | None = None  # None: only what is there now
     keep: bool = True  # else matches are removed when they have been looked at
@@ -72,31 +74,19 @@ class FolderStream:
         for name, value in SETTINGS.items():
             own.conf.set(name, value)
         if isinstance(self.inputs, EventFiles):
-            events: Any = self._events(own, self.inputs)
+            events: Any = self._events(own, self.inputs, 0)
         else:
-            events = {name: self._events(own, part) for name, part in self.inputs.items()}
-        found = self.query.match(events, **self.options)
+            events = {name: self._events(own, part, n) for n, (name, part) in enumerate(self.inputs.items())}
+        found = self.query.match(events, **self.options, watermark=self.watermark, max_ahead=self.max_ahead)
         log = SinkLog(self.output)
         writer = found.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint.resolve()))
         writer = writer.trigger(availableNow=True) if self.every is None else writer.trigger(processingTime=self.every)
-        return RunningStream(writer.start(str(self.output.resolve())), found.columns, log, most_shown, self.keep)
+        columns = arrow_schema(found.schema, "UTC")
+        return RunningStream(writer.start(str(self.output.resolve())), columns, log, most_shown, self.keep)
 
-    def _events(self, session: SparkSession, part: EventFiles) -> DataFrame:
+    def _events(self, session: SparkSession, part: EventFiles, number: int) -> DataFrame:
         frame = read_stream(session, part, self.most_files)
-        name = self.options["order_by"][0]
-        kind = {field.name: field.dataType for field in frame.schema.fields}.get(name)
-        if self.watermark is None or not isinstance(kind, TimestampType | TimestampNTZType):
-            return frame  # what is amiss is told by match
-        if isinstance(kind, TimestampNTZType):  # Spark has watermarks for the other kind only
-            frame = frame.withColumns({name: quoted_column(name).cast(TimestampType())})
-        try:
-            return frame.withWatermark(name, self.watermark)
-        except Exception as error:
-            if "INTERVAL" not in str(error):
-                raise
-            raise UnsupportedError(
-                f"'{printable(self.watermark)}' is not a length of time", hint='Write: --watermark "10 minutes"'
-            ) from None
+        return frame.observe(f"{READ}{number}", F.count(F.lit(1)).alias("read"))
 
 
 def _is_foreign(path: Path) -> bool:
@@ -138,7 +128,7 @@ class RunningStream:
     """A stream on its way: `look` says what is new."""
 
     query: StreamingQuery
-    columns: list[str]
+    schema: pa.Schema
     log: SinkLog
     most_shown: int
     keep: bool
@@ -147,6 +137,11 @@ class RunningStream:
 
     def __post_init__(self) -> None:
         self.newest = deque(maxlen=self.most_shown)
+
+    @property
+    def columns(self) -> list[str]:
+        names: list[str] = self.schema.names
+        return names
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -174,7 +169,8 @@ class RunningStream:
             missing = self.most_shown - len(rows)
             if missing > 0 and path.exists():
                 with pyarrow.parquet.ParquetFile(path) as file:
-                    rows += next((part.to_pylist() for part in file.iter_batches(batch_size=missing)), [])
+                    part = next(file.iter_batches(batch_size=missing), None)
+                rows += [] if part is None else pa.Table.from_batches([part]).cast(self.schema).to_pylist()
             if not self.keep:
                 path.unlink(missing_ok=True)
         return rows

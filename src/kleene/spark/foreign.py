@@ -3,15 +3,17 @@
 Before: functions that Kleene does not know, where they are about one row: each becomes a hidden column. After: measures
 in which such a function, or an aggregate that only Spark has, stands over values of the match: the values become hidden
 measures, and Spark computes the measure from them.
+
+Spark gets trees of `Column` values, never text, so no literal or name is ever read as SQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.value_types import FUNCTIONS
@@ -19,10 +21,10 @@ from kleene.errors import AnalysisError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
-from kleene.ir.text import expression_text, literal_text
-from kleene.schema import DURATION, FLOAT, INTEGER, STRING, DecimalType, Type
+from kleene.ir.text import expression_text
 from kleene.source import SourceText
-from kleene.spark.names import quoted, quoted_column
+from kleene.spark.expressions import called, column_around, literal_column
+from kleene.spark.names import quoted_column
 
 _HIDDEN = "__kleene_"
 
@@ -71,7 +73,6 @@ class Prepared:
     hidden: list[str] = field(default_factory=list)
     key_names: dict[ir.Expr, str] = field(default_factory=dict)
     _measures: dict[str, _Afterwards] = field(default_factory=dict)
-    _aggregates: list[tuple[str, str]] = field(default_factory=list)
 
     # --- before matching -----------------------------------------------------------------------------------------
 
@@ -96,17 +97,47 @@ class Prepared:
 
     def _column(self, name: str, expression: ir.Expr, variable: str | None) -> ir.Attribute:
         if name not in self.hidden:
-            text = _spark_text(expression, _without_variable)
-            try:
-                self.frame = self.frame.withColumn(name, F.expr(text))
-            except PySparkException as error:
-                # Spark speaks of our text; the user's own is what the error must point at.
-                raise AnalysisError(
-                    f"Spark cannot compute this: {printable(str(error).splitlines()[0], 300)}",
-                    self.definition.source.locate(expression.span),
-                ) from None
+            self._check_is_new(name, expression)
+            self.frame = self._with_column(name, expression)
             self.hidden.append(name)
         return ir.Attribute(variable, name, span=expression.span, name_span=expression.span)
+
+    def _check_is_new(self, name: str, expression: ir.Expr) -> None:
+        """Spark would put the key in the place of a column that is called like it."""
+        if name.lower() in (column.lower() for column in self.frame.columns):
+            raise AnalysisError(
+                f"the input has a column that is called like this key: '{printable(name)}'",
+                self.definition.source.locate(expression.span),
+                "Rename the column.",
+            )
+
+    def _with_column(self, name: str, expression: ir.Expr) -> DataFrame:
+        try:
+            frame = self.frame.withColumn(name, self._of_row(expression))
+            _ = frame.schema  # by Spark Connect nobody knows before whether there is such a column
+        except Exception as error:  # what is nested too deep for Spark Connect is not one of PySpark's own errors
+            raise self._refused_by_spark(error, expression) from None
+        return frame
+
+    def _refused_by_spark(self, error: Exception, expression: ir.Expr) -> AnalysisError:
+        """Spark speaks of columns that the user never wrote; the user's own text is what the error must point at."""
+        said = printable(next(iter(str(error).splitlines()), type(error).__name__), 300)
+        return AnalysisError(f"Spark cannot compute this: {said}", self.definition.source.locate(expression.span))
+
+    def _of_row(self, expression: ir.Expr) -> Column:
+        """The expression about one row, over the columns of the frame."""
+        match expression:
+            case ir.Literal():
+                return literal_column(expression)
+            case ir.Attribute():
+                return quoted_column(self._name_of(expression))
+        return column_around(expression, self._of_row)
+
+    def _name_of(self, attribute: ir.Attribute) -> str:
+        """The column as the frame spells it; what is not there, or there twice, is left to Spark to complain about."""
+        names, name = self.frame.columns, attribute.name
+        alike = [] if attribute.exact or name in names else [one for one in names if one.lower() == name.lower()]
+        return alike[0] if len(alike) == 1 else name
 
     # --- after matching ------------------------------------------------------------------------------------------
 
@@ -114,88 +145,118 @@ class Prepared:
         """The measures that Kleene computes for this one: itself, or the values that Spark makes it from."""
         if not any(_is_foreign(node) for node in ir.walk(measure.expression)):
             return [measure]
-        afterwards = _Afterwards(measure, len(self._measures), self._aggregates, self.definition.source)
-        afterwards.text = afterwards.of(measure.expression)
+        afterwards = _Afterwards(measure, len(self._measures), self.definition.source)
+        afterwards.column = afterwards.of(measure.expression)
         self._measures |= {part.name: afterwards for part in afterwards.parts}
         return afterwards.parts
 
     def finished(self, found: DataFrame) -> DataFrame:
         """The result with the measures that Spark computes, each in the place of the values it is made from."""
-        if not self._measures:
+        measures = list({id(measure): measure for measure in self._measures.values()}.values())
+        if not measures:
             return found
-        names = found.columns
-        if self._aggregates:
-            laterals = ", ".join(f"LATERAL ({query}) {quoted(name)}" for name, query in self._aggregates)
-            columns = ", ".join(f"{quoted(name)}.value AS {quoted(name)}" for name, _ in self._aggregates)
-            # Spark puts the frame in where the text says {found}; other braces are the user's.
-            laterals = laterals.replace("{", "{{").replace("}", "}}")
-            text = f"SELECT found.*, {columns} FROM {{found}} AS found, {laterals}"
-            found = found.sparkSession.sql(text, found=found)
-        columns_wanted, done = [], set[str]()
-        for name in names:
-            afterwards = self._measures.get(name)
-            if afterwards is None:
-                columns_wanted.append(quoted_column(name))
-            elif afterwards.measure.name not in done:
-                done.add(afterwards.measure.name)
-                columns_wanted.append(F.expr(afterwards.text).alias(afterwards.measure.name))
-        return found.select(*columns_wanted)
+        error = self._error_in(found, measures)
+        if error is None:
+            return self._with_measures(found, measures)
+        culprit = next((measure for measure in measures if self._error_in(found, [measure])), measures[0])
+        raise self._refused_by_spark(error, culprit.measure.expression)
+
+    def _error_in(self, found: DataFrame, measures: list[_Afterwards]) -> Exception | None:
+        try:
+            _ = self._with_measures(found, measures).schema
+        except Exception as error:
+            return error
+        return None
+
+    def _with_measures(self, found: DataFrame, measures: list[_Afterwards]) -> DataFrame:
+        wanted = {name: quoted_column(name) for name in found.columns}
+        aggregates = [aggregate for measure in measures for aggregate in measure.aggregates]
+        if aggregates:
+            # Once: each lateral join makes Spark plan all that comes before it twice.
+            found = found.lateralJoin(_aggregates_of_match(found, aggregates))
+        for measure in measures:
+            first, *others = (part.name for part in measure.parts)
+            wanted[first] = measure.column.alias(measure.measure.name)
+            for other in others:
+                del wanted[other]
+        return found.select(*wanted.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
+    """An aggregate that only Spark has, of the rows of a variable: each array holds a value for each of them."""
+
+    name: str
+    variable: str | None
+    value: Column
+    arrays: tuple[str, ...]
+
+
+def _aggregates_of_match(found: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
+    """One row with all aggregates, to be joined to each row of the matches."""
+    variables = dict.fromkeys(aggregate.variable for aggregate in aggregates)
+    apart = [_of_variable(found, [one for one in aggregates if one.variable == variable]) for variable in variables]
+    return reduce(lambda one, other: one.crossJoin(other), apart)
+
+
+def _of_variable(found: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
+    arrays = list(dict.fromkeys(array for aggregate in aggregates for array in aggregate.arrays))
+    zipped = F.arrays_zip(*(quoted_column(array).outer() for array in arrays))
+    rows = found.sparkSession.tvf.inline(zipped).toDF(*arrays)
+    return rows.select(*(aggregate.value.alias(aggregate.name) for aggregate in aggregates))
 
 
 @dataclass(slots=True)
 class _Afterwards:
-    """A measure that Spark computes: `text` in its language, over the hidden measures in `parts`."""
+    """A measure that Spark computes: a `column` over the hidden measures in `parts`."""
 
     measure: Measure
     number: int
-    aggregates: list[tuple[str, str]]
     source: SourceText
     parts: list[Measure] = field(default_factory=list)
-    text: str = ""
+    aggregates: list[_Aggregate] = field(default_factory=list)
+    column: Column = field(init=False)
 
-    def of(self, expression: ir.Expr) -> str:
-        """Spark's text for the expression; what holds no foreign function is a value that Kleene computes."""
+    def of(self, expression: ir.Expr) -> Column:
+        """Spark's column for the expression; what holds no foreign function is a value that Kleene computes."""
         if isinstance(expression, ir.Literal):
-            return _literal(expression)
+            return literal_column(expression)
         if not any(_is_foreign(node) for node in ir.walk(expression)):
-            return quoted(self._part(expression))
+            return quoted_column(self._part(expression))
         if isinstance(expression, ir.Function) and expression.name in SPARK_AGGREGATES:
             return self._aggregate(expression)
-        return _with_texts(expression, self.of)
+        return column_around(expression, self.of)
 
     def _part(self, expression: ir.Expr) -> str:
         name = f"{_HIDDEN}measure_{self.number}_{len(self.parts)}"
         self.parts.append(Measure(name, expression, expression.span))
         return name
 
-    def _aggregate(self, call: ir.Function) -> str:
+    def _aggregate(self, call: ir.Function) -> Column:
         """The aggregate of the values of all rows, which are handed over as arrays."""
         arrays: list[str] = []
-        arguments: list[str] = []
+        arguments: list[Column] = []
         if all(isinstance(argument, ir.Literal) for argument in call.arguments):
-            arrays.append(f"found.{quoted(self._part(ir.Aggregate('array_agg', ir.Classifier(None))))}")  # for its rows
-        self._check_one_variable(call)
+            arrays.append(self._part(ir.Aggregate("array_agg", ir.Classifier(None))))  # for its rows
+        variable = self._one_variable(call)
         for argument in call.arguments:
             if isinstance(argument, ir.Literal):
-                arguments.append(_literal(argument))
+                arguments.append(literal_column(argument))
             else:
-                array = self._part(ir.Aggregate("array_agg", argument, span=argument.span))
-                arguments.append(f"row.value_{len(arrays)}")
-                arrays.append(f"found.{quoted(array)}")
-        name = f"{_HIDDEN}aggregate_{len(self.aggregates)}"
-        columns = ", ".join(f"value_{number}" for number in range(len(arrays)))
-        source = f"LATERAL inline(arrays_zip({', '.join(arrays)})) AS row({columns})"
-        query = f"SELECT {quoted(call.name)}({', '.join(arguments)}) AS value FROM {source}"
-        self.aggregates.append((name, query))
-        return quoted(name)
+                arrays.append(self._part(ir.Aggregate("array_agg", argument, span=argument.span)))
+                arguments.append(quoted_column(arrays[-1]))
+        name = f"{_HIDDEN}aggregate_{self.number}_{len(self.aggregates)}"
+        self.aggregates.append(_Aggregate(name, variable, called(call.name, arguments), tuple(arrays)))
+        return quoted_column(name)
 
-    def _check_one_variable(self, call: ir.Function) -> None:
-        variables = {node.variable for node in ir.walk(call) if isinstance(node, ir.Attribute)}
+    def _one_variable(self, call: ir.Function) -> str | None:
+        variables = {node.variable for node in ir.walk(call) if isinstance(node, (ir.Attribute, ir.Classifier))}
         if len(variables) > 1:
             names = " and ".join(sorted(name or "the universal variable" for name in variables))
             raise AnalysisError(
                 f"{call.name} is about one variable, and {names} are mentioned", self.source.locate(call.span)
             )
+        return next(iter(variables), None)
 
 
 def _is_foreign(node: ir.Expr) -> bool:
@@ -208,58 +269,3 @@ def _has_aggregate(expression: ir.Expr) -> bool:
 
 def _mentions_a_match(expression: ir.Expr) -> bool:
     return any(isinstance(node, _OF_THE_MATCH) for node in ir.walk(expression))
-
-
-def _without_variable(node: ir.Expr) -> str | None:
-    return quoted(node.name) if isinstance(node, ir.Attribute) else None
-
-
-def _spark_text(expression: ir.Expr, leaf: Callable[[ir.Expr], str | None]) -> str:
-    if isinstance(expression, ir.Literal):
-        return _literal(expression)
-    return leaf(expression) or _with_texts(expression, lambda child: _spark_text(child, leaf))
-
-
-def _with_texts(expression: ir.Expr, text_of: Callable[[ir.Expr], str]) -> str:
-    """The expression in Spark's words around the texts of its parts, with our meaning where Spark's is another."""
-    match expression:
-        case ir.Comparison(operator=operator, left=left, right=right):
-            one, other = text_of(left), text_of(right)
-            unknown = " OR ".join(map(_is_nan, (one, other)))
-            return f"CASE WHEN {unknown} THEN NULL ELSE ({one}) {operator} ({other}) END"
-        case ir.Arithmetic(operator="/", left=left, right=right):
-            return f"try_divide(CAST({text_of(left)} AS DOUBLE), CAST({text_of(right)} AS DOUBLE))"
-        case ir.Arithmetic(operator="%", left=left, right=right):
-            return f"try_mod({text_of(left)}, {text_of(right)})"
-        case ir.Cast(operand=operand, to=to, digits=digits):
-            return f"CAST({text_of(operand)} AS {_spark_type(to, digits)})"
-    texts: dict[str, str] = {}
-
-    def stand_in(child: ir.Expr) -> ir.Expr:
-        name = f"{_HIDDEN}part{len(texts)}x"
-        texts[name] = f"({text_of(child)})"
-        return ir.Attribute(None, name)
-
-    text = expression_text(ir.with_children(expression, stand_in))
-    for name, part in texts.items():
-        text = text.replace(name, part)
-    return text
-
-
-def _is_nan(text: str) -> str:
-    return f"(typeof({text}) IN ('double', 'float') AND isnan(try_cast({text} AS DOUBLE)))"
-
-
-def _spark_type(type_: Type, digits: int) -> str:
-    if isinstance(type_, DecimalType):
-        return f"DECIMAL({digits}, {type_.scale})"
-    return {INTEGER: "BIGINT", FLOAT: "DOUBLE"}.get(type_, type_.name.upper())
-
-
-def _literal(literal: ir.Literal) -> str:
-    value = literal.value
-    if literal.of_type == STRING and isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    if literal.of_type == DURATION and isinstance(value, int):
-        return f"INTERVAL '{value / 1_000_000:.6f}' SECOND"
-    return literal_text(value, literal.of_type)

@@ -6,7 +6,6 @@ fit in memory at once is sorted in runs that lie on disk, which are merged.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import SortColumn
 from kleene.engine.events import decoded
 from kleene.engine.sorting import table_in_order
+from kleene.engine.spilling import spill_folder
 
 Array = np.ndarray[Any, Any]
 GROUP = "__kleene_group"
@@ -199,7 +199,7 @@ class _Run:
 
     def __init__(self, order: TaskOrder, table: pa.Table) -> None:
         self._order = order
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=_spill_folder())  # noqa: SIM115  # it outlives the function
+        self._file: IO[bytes] = tempfile.TemporaryFile(dir=spill_folder())  # noqa: SIM115  # it outlives the function
         with pa.ipc.new_file(pa.PythonFile(self._file, "w"), table.schema) as writer:
             writer.write_table(table, max_chunksize=BATCH)
         self._file.seek(0)
@@ -257,12 +257,6 @@ def _merged(runs: list[_Run], order: TaskOrder) -> Iterator[pa.Table]:
 def _plain(table: pa.Table) -> pa.Table:
     """Each run has codes of its own for its strings."""
     return pa.table([decoded(column) for column in table.columns], names=table.column_names)
-
-
-def _spill_folder() -> str | None:
-    """Where Spark puts what it spills, if it says so; else where temporary files go."""
-    folders = [folder for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if os.path.isdir(folder)]
-    return folders[0] if folders else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kleene.engine.inputs import OrderKey
 from kleene.errors import UnsupportedError
 from kleene.ir.query import QueryDefinition
 from kleene.spark.batch import SparkJob, SparkOptions, job_of
+from kleene.spark.clock import with_clock
 from kleene.spark.stream import StreamJob, StreamOptions, is_stream, stream_job
 
 __all__ = ["SparkOptions", "StreamOptions", "composed_job", "make_job"]
@@ -35,6 +36,8 @@ def composed_job(
     given = SparkOptions(ranges="off") if on_streams else SparkOptions()
     if not on_streams:
         _check_no_stream_options(on_stream)
+    elif before is None:
+        events = with_clock(events, definition, order, on_stream.watermark, on_stream.max_ahead)
     job = job_of(definition, events, order, type_column, options, given, match_order=is_read, with_times=is_read)
     if not on_streams:
         return job
@@ -63,12 +66,14 @@ def make_job(
         )
     if given.presorted:
         raise UnsupportedError("presorted is for tables", hint="On a stream, say order='arrival'.")
+    events = with_clock(events, definition, order, on_stream.watermark, on_stream.max_ahead)
     job = job_of(definition, events, order, type_column, options, replace(given, ranges="off", range_size=None))
     return stream_job(events, job, on_stream)
 
 
 def _check_no_stream_options(given: StreamOptions) -> None:
     usual = StreamOptions()
-    if given.order != usual.order or given.timeouts:
-        name = "timeouts" if given.timeouts else "order"
+    names = ("order", "timeouts", "watermark", "max_ahead")
+    name = next((name for name in names if getattr(given, name) != getattr(usual, name)), None)
+    if name is not None:
         raise UnsupportedError(f"{name} is for streams, and the input is a table", hint=f"Leave {name} out.")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kleene.engine.events import decoded
 from kleene.engine.matches import Array, FlatMatches
 from kleene.engine.ranges import Candidates
-from kleene.engine.run import ResultBatch, with_match_ids
+from kleene.engine.results import ResultBatch, with_match_ids
 from kleene.plan.plan import Plan
 
 

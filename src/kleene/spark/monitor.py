@@ -12,11 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kleene.errors import UnsupportedError
+from kleene.spark.clock import AHEAD
 from kleene.spark.packing import BUCKET
 from kleene.spark.stream import COUNTS, OBSERVED, STANDS, TURN
 
 KEPT_BATCHES = 100
 SHOWN_BATCHES = 10
+READ = "read by kleene "
+"""How the names begin under which it is told how many rows were read, where Spark counts files."""
 HEADINGS = (
     *("batch", "read", "events", "late", "matches", "waiting", "runs", "kept", "state"),
     *("watermark", "seconds", "read/s"),
@@ -45,6 +48,7 @@ class BatchMetrics:
     batch: its number, as Spark has it.
     read: rows read from the sources; events: those of them that the query can use; late: those of the events that came
         after the watermark had passed them, and were left out; matches: rows given out.
+    ahead: rows that were set aside because their time was more than max_ahead past the clock.
     waiting: events that wait for the watermark; runs: partial matches; kept: events that partial matches need;
         state_bytes: what all that takes in the state store. If not is_whole, these are of the buckets that are known,
         and all together have at least so much.
@@ -66,6 +70,7 @@ class BatchMetrics:
     seconds: float
     store_rows: int
     store_bytes: int
+    ahead: int = 0
 
     @property
     def events_per_second(self) -> float:
@@ -101,6 +106,7 @@ class StreamMetrics:
     late: int = 0
     matches: int = 0
     seconds: float = 0.0
+    ahead: int = 0
     _has_gap: bool = field(default=False, repr=False)
     _stands: Mapping[tuple[str, int], Stand] = field(default_factory=dict, repr=False)
 
@@ -150,7 +156,8 @@ class StreamMetrics:
         return replace(self, _has_gap=self._has_gap or number > self.last.batch + 1)._counted(report)
 
     def _counted(self, report: Mapping[str, Any]) -> StreamMetrics:
-        told = {name: named(row) for name, row in report["observedMetrics"].items() if name.startswith(OBSERVED)}
+        observed = {name: named(row) for name, row in report["observedMetrics"].items() if name.startswith(OBSERVED)}
+        told = {name: row for name, row in observed.items() if not name.startswith(AHEAD)}
         stands = dict(self._stands)
         for name, row in told.items():
             for one in sorted(row["buckets"] or (), key=lambda one: one[TURN]):
@@ -162,7 +169,7 @@ class StreamMetrics:
         now = sum(stands.values(), Stand())
         batch = BatchMetrics(
             batch=report["batchId"],
-            read=sum(source["numInputRows"] for source in report["sources"]),  # Connect has no sum of its own
+            read=_rows_read(report),
             **counts,
             waiting=now.waiting,
             runs=now.runs,
@@ -173,6 +180,7 @@ class StreamMetrics:
             seconds=report["batchDuration"] / 1000,
             store_rows=sum(operator["numRowsTotal"] for operator in operators),
             store_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+            ahead=sum(row["ahead"] or 0 for name, row in observed.items() if name.startswith(AHEAD)),
         )
         return replace(
             self,
@@ -180,6 +188,7 @@ class StreamMetrics:
             read=self.read + batch.read,
             **{count: getattr(self, count) + value for count, value in counts.items()},
             seconds=self.seconds + batch.seconds,
+            ahead=self.ahead + batch.ahead,
             _has_gap=not batch.is_whole,
             _stands=stands,
         )
@@ -197,6 +206,8 @@ class StreamMetrics:
         if self.last is None:
             return []
         found = [f"Spark's state store: {self.last.store_rows:,} rows, {size_text(self.last.store_bytes)} of memory"]
+        if self.ahead:
+            found.append(f"events set aside because their time is too far ahead of the clock: {self.ahead:,}")
         if self.first_batch:
             found.append(f"counted from micro-batch {self.first_batch:,} on: Spark tells no more of those before")
         if not self.is_whole:
@@ -243,6 +254,14 @@ def named(value: Any) -> Any:
         names = [one["name"] for one in value["schema"]["fields"]]
         value = dict(zip(names, value["values"], strict=True))
     return {name: named(item) for name, item in value.items()}
+
+
+def _rows_read(report: Mapping[str, Any]) -> int:
+    counted = [named(row)["read"] for name, row in report["observedMetrics"].items() if name.startswith(READ)]
+    if counted:
+        return sum(counted)
+    # Connect has no sum of its own.
+    return sum(source["numInputRows"] for source in report["sources"])
 
 
 def _watermark(text: str | None) -> datetime | None:

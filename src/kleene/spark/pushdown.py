@@ -19,11 +19,11 @@ from pyspark.sql.types import CharType
 
 from kleene.ir import expr as ir
 from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, TimestampType
+from kleene.spark.expressions import timestamp_column
 from kleene.spark.names import quoted_column
 from kleene.spark.schema import is_collated, kept_spark_type
 
 _EXACT_FLOAT = 2**53
-_EPOCH = dt.datetime(1970, 1, 1)
 
 
 def spark_condition(condition: ir.Expr, columns: Mapping[str, pa.Field]) -> Column | None:
@@ -124,8 +124,8 @@ def _literal(literal: ir.Literal) -> Column | None:
             return F.lit(dt.date(1970, 1, 1) + dt.timedelta(days=value))
         case int() if isinstance(type_, TimestampType) and abs(value) < 2**53:
             if type_.zone is not None:
-                return F.expr(f"timestamp_micros({value})")
-            return F.expr(f"TIMESTAMP_NTZ '{(_EPOCH + dt.timedelta(microseconds=value)).isoformat(' ')}'")
+                return F.timestamp_micros(F.lit(value))
+            return timestamp_column(value)
         case float() if type_ == FLOAT and value == value:
             return F.lit(value + 0.0)
         case str() if type_ == STRING:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -32,6 +33,7 @@ def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(partitions))
         .config(MOST_BYTES, str(NO_LIMIT))
+        .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
     )
@@ -78,6 +80,8 @@ def kleene_error(error: BaseException) -> KleeneError | None:
     if found is None:
         return None
     message, _, hint = found[2].strip().partition("\n")
-    kind = getattr(errors, found[1], ExecutionError)
+    kind: Any = getattr(errors, found[1], None)
+    if not (isinstance(kind, type) and issubclass(kind, KleeneError)):  # the text may hold anything
+        kind = ExecutionError
     raised: KleeneError = kind(message, hint=hint or None)
     return raised

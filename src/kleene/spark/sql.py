@@ -1,14 +1,17 @@
 """MATCH_RECOGNIZE inside Spark SQL.
 
 Each clause is cut out of the text together with the table factor before it, from left to right; its result takes the
-place of both, as a DataFrame that Spark's own `sql` puts in. Everything else is left to Spark, word for word.
+place of both, as a DataFrame that Spark's own `sql` puts in. Everything else is left to Spark, word for word, unless it
+would run code that is not Spark's own.
 """
 
 from __future__ import annotations
 
 import re
+import secrets
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,16 +22,13 @@ from kleene.errors import QuerySyntaxError
 from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
+from kleene.spark.foreign_code import check_tokens
 from kleene.spark.jobs import SparkOptions, StreamOptions, make_job
+from kleene.spark.notes import with_notes_of
+from kleene.spark.sql_tokens import Token, tokens_of
 
-_TOKENS = re.compile(
-    r"""(?P<comment>/\*)
-       |(?P<blank>\s+|--[^\n]*)
-       |(?P<quoted>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`)
-       |(?P<word>\w+)
-       |(?P<sign>.)""",
-    re.VERBOSE | re.DOTALL,
-)
+Args = dict[str, Any] | list[Any] | None
+
 # Inside a clause strings are SQL's: a quote is doubled, and a backslash is a backslash.
 _IN_CLAUSE = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|(?P<open>\()|(?P<close>\))""", re.DOTALL
@@ -41,59 +41,46 @@ _NO_FACTOR = {
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class _Text:
+    """A text on its way to Spark: clauses from the left on have been replaced by the names of their results.
+
+    What replaces a clause is made as long as the clause was, so that offsets stay those of the user's text. The names
+    hold random digits: no text can have been written to look like one.
+    """
+
+    spark: SparkSession
+    original: SourceText
     text: str
-    start: int
-    depth: int  # how many parentheses are open before it
+    args: Args
+    allow_jvm_calls: bool
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+    secret: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-    @property
-    def word(self) -> str:
-        return self.text.upper()
-
-
-def tokens_of(text: str) -> list[Token]:
-    """Words, quoted names and strings, and signs, as Spark sees them, without blanks and comments."""
-    found: list[Token] = []
-    depth = position = 0
-    while position < len(text):
-        match = _TOKENS.match(text, position)
-        assert match is not None
-        position = match.end()
-        if match.lastgroup == "comment":
-            position = _end_of_comment(text, position)
-        elif match.lastgroup != "blank":
-            depth -= match[0] == ")"
-            found.append(Token(match[0], match.start(), depth))
-            depth += match[0] == "("
-    return found
+    def check(self, tokens: list[Token], end: int | None = None) -> None:
+        """An error if Spark would run code of others for the text up to its end."""
+        if not self.allow_jvm_calls:
+            substitutes = self.spark.conf.get("spark.sql.variable.substitute") != "false"
+            check_tokens(self.text[:end], tokens, self.original, substitutes)
 
 
-def _end_of_comment(text: str, position: int) -> int:
-    """Where the comment that has begun ends; in Spark comments nest."""
-    open_comments = 1
-    for match in re.compile(r"/\*|\*/").finditer(text, position):
-        open_comments += 1 if match[0] == "/*" else -1
-        if not open_comments:
-            return match.end()
-    return len(text)
-
-
-def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
+def sql(
+    spark: SparkSession,
+    text: str,
+    args: Args = None,
+    allow_jvm_calls: bool = False,
+) -> DataFrame:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE."""
     check_is_text(text)
-    original, frames = SourceText(text), dict[str, DataFrame]()
-    # What replaces a clause is made as long as the clause was, so that offsets stay those of the user's text.
+    current = _Text(spark, SourceText(text), text, args, allow_jvm_calls)
     while True:
-        tokens = tokens_of(text)
+        tokens = tokens_of(current.text)
         place = _first_clause(tokens)
         if place is None:
-            return _spark_sql(spark, text, frames, args)
-        _refuse_view(tokens, original)
-        text = _replaced(spark, original, text, tokens, place, frames, args)
+            current.check(tokens)
+            return with_notes_of(current.frames.values(), _spark_sql(current, current.text, current.args))
+        _refuse_view(tokens, current.original)
+        current.check(tokens[:place], tokens[place].start)
+        current = _replaced(current, tokens, place)
 
 
 def _first_clause(tokens: list[Token]) -> int | None:
@@ -114,16 +101,9 @@ def _refuse_view(tokens: list[Token], original: SourceText) -> None:
         )
 
 
-def _replaced(
-    spark: SparkSession,
-    original: SourceText,
-    text: str,
-    tokens: list[Token],
-    place: int,
-    frames: dict[str, DataFrame],
-    args: dict[str, Any] | list[Any] | None,
-) -> str:
+def _replaced(current: _Text, tokens: list[Token], place: int) -> _Text:
     """The text with the clause and its table factor replaced by a stand-in for the matches."""
+    text, original = current.text, current.original
     word, opening = tokens[place], tokens[place + 1]
     closing = _end_of_clause(text, opening.end)
     if closing is None:
@@ -136,17 +116,24 @@ def _replaced(
     clause = re.sub(r"[^\n]", " ", text[: opening.end]) + text[opening.end : closing - 1]
     definition = match_recognize.parse_within(original, clause)
     analyze_row_pattern(definition)
+    common = list(_common_tables(tokens, factor_start))
     query = f"SELECT * FROM {text[factor_start : word.start]}"
-    for definitions in reversed(list(_common_tables(text, tokens, factor_start))):
-        query = f"{definitions} SELECT * FROM ({query})"
-    name = f"kleene_matches_{len(frames)}"
-    frame = _spark_sql(spark, query, frames, args if ":" in query else None)
-    job = make_job(definition, frame, OrderKey(()), None, {}, SparkOptions(), StreamOptions())
-    frames[name] = job.matches()
-    stand_in = _stand_in(name)
+    for definitions in reversed(common):
+        query = f"{text[definitions.start : definitions.end]} SELECT * FROM ({query})"
+    parameters = _args_in(current.args, tokens, [*common, Span(factor_start, word.start)])
+    frame = _spark_sql(current, query, parameters)
+    given = SparkOptions(allow_jvm_calls=current.allow_jvm_calls)
+    job = make_job(definition, frame, OrderKey(()), None, {}, given, StreamOptions())
+    name = f"kleene_{len(current.frames)}_{current.secret}"
     # Blanks keep what follows where the user wrote it, and line breaks keep its line.
     gone = re.sub(r"[^\n]", " ", text[factor_start:closing])
-    return text[:factor_start] + stand_in + gone[len(stand_in) :] + text[closing:]
+    stand_in = f"`{name}`"
+    return replace(
+        current,
+        text=text[:factor_start] + stand_in + gone[len(stand_in) :] + text[closing:],
+        args=_args_without(current.args, tokens, Span(factor_start, word.start)),
+        frames={**current.frames, name: job.matches()},
+    )
 
 
 def _end_of_clause(text: str, position: int) -> int | None:
@@ -157,10 +144,6 @@ def _end_of_clause(text: str, position: int) -> int | None:
         if not depth:
             return match.end()
     return None
-
-
-def _stand_in(name: str) -> str:
-    return f"`{name}`"
 
 
 def _start_of_factor(tokens: list[Token], place: int, original: SourceText) -> int:
@@ -197,7 +180,7 @@ def _start_of_query(tokens: list[Token], place: int) -> int:
     return next((number + 1 for number in range(place, -1, -1) if tokens[number].depth < depth), 0)
 
 
-def _common_tables(text: str, tokens: list[Token], position: int) -> Iterator[str]:
+def _common_tables(tokens: list[Token], position: int) -> Iterator[Span]:
     """The WITH clauses in scope at the position, outermost first, as far as they are defined before it."""
     number = 0
     while number < len(tokens) and tokens[number].start < position:
@@ -206,7 +189,7 @@ def _common_tables(text: str, tokens: list[Token], position: int) -> Iterator[st
             continue
         word, depth = tokens[number], tokens[number].depth
         number += 2 if tokens[number + 1].word == "RECURSIVE" else 1
-        first, end = tokens[number].start, None
+        end: int | None = None
         while number < len(tokens):
             body = (
                 next(n for n in range(number, len(tokens)) if tokens[n].word == "AS" and tokens[n].depth == depth) + 1
@@ -221,7 +204,7 @@ def _common_tables(text: str, tokens: list[Token], position: int) -> Iterator[st
             number += 1
         in_scope = not any(token.depth < depth and token.start < position for token in tokens[number:])
         if end is not None and in_scope:
-            yield text[word.start : first] + text[first:end]
+            yield Span(word.start, end)
 
 
 def _begins_common_tables(tokens: list[Token], number: int) -> bool:
@@ -241,14 +224,42 @@ def _closing(tokens: list[Token], opening: int) -> int | None:
     )
 
 
-def _spark_sql(
-    spark: SparkSession, text: str, frames: dict[str, DataFrame], args: dict[str, Any] | list[Any] | None
-) -> DataFrame:
+def _places(tokens: list[Token], span: Span) -> slice:
+    """Which of the parameters that are written as ? stand in the span."""
+    marks = [token.start for token in tokens if token.text == "?"]
+    return slice(bisect_left(marks, span.start), bisect_left(marks, span.end))
+
+
+def _args_in(args: Args, tokens: list[Token], spans: list[Span]) -> Args:
+    """The parameters of the parts of a text."""
+    if not isinstance(args, list):
+        return args
+    return [value for span in spans for value in args[_places(tokens, span)]] or None
+
+
+def _args_without(args: Args, tokens: list[Token], span: Span) -> Args:
+    """The parameters of the text without a part."""
+    if not isinstance(args, list):
+        return args
+    places = _places(tokens, span)
+    return args[: places.start] + args[places.stop :]
+
+
+def _spark_sql(current: _Text, text: str, args: Args) -> DataFrame:
     """The text as Spark runs it, stand-ins replaced by the DataFrames they stand for."""
-    used: dict[str, Any] = {name: frame for name, frame in frames.items() if _stand_in(name) in text}
-    if not used:
-        return spark.sql(text, args)
-    escaped = text.replace("{", "{{").replace("}", "}}")
-    for name in used:
-        escaped = escaped.replace(_stand_in(name), f"{{{name}}}")
-    return spark.sql(escaped, args, **used)
+    names = {f"`{name}`": name for name in current.frames}
+    places = [token for token in tokens_of(text) if token.text in names]
+    if not places:
+        return current.spark.sql(text, args or None)
+    # Spark puts a frame in where a name stands in braces; all other braces are the user's.
+    parts, position = [], 0
+    for token in places:
+        parts += [_escaped(text[position : token.start]), f"{{{names[token.text]}}}"]
+        position = token.end
+    used = {names[token.text]: current.frames[names[token.text]] for token in places}
+    formatted = "".join([*parts, _escaped(text[position:])])
+    return current.spark.sql(formatted, args or None, **used)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

@@ -33,6 +33,8 @@ from kleene.plan.plan import Plan
 from kleene.schema import TimestampType
 from kleene.spark.batch import SparkJob
 from kleene.spark.bucket import Bucket, BucketState, StreamMatcher
+from kleene.spark.chains import check_not_chained
+from kleene.spark.clock import WATERMARK
 from kleene.spark.gathering import GROUP, TaskOrder, has_order_numbers
 from kleene.spark.handover import chosen_events
 from kleene.spark.names import plain_names, quoted_column
@@ -41,9 +43,6 @@ from kleene.spark.schema import spark_schema
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-WATERMARK = "spark.watermarkDelayMs"
-"""What Spark notes at a column that has a watermark."""
-
 COUNTS = ("events", "late", "matches")
 STANDS = ("waiting", "runs", "kept", "bytes")
 """What a bucket tells of a micro-batch, and of how it stands after it."""
@@ -64,6 +63,8 @@ class StreamOptions:
     unbounded_state: str = "refuse"
     timeouts: bool = False
     buckets: int = BUCKETS
+    watermark: str | None = None
+    max_ahead: str | None = None
 
 
 class MatchingProcessor(StatefulProcessor):
@@ -198,10 +199,13 @@ def observed(found: DataFrame, name: str, buckets: int) -> DataFrame:
     )
 
 
+def _frames(events: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]:
+    return list(events.values()) if isinstance(events, Mapping) else [events]
+
+
 def is_stream(events: DataFrame | Mapping[str, DataFrame]) -> bool:
     """Whether the events, or those of a dict, are streams."""
-    frames = list(events.values()) if isinstance(events, Mapping) else [events]
-    kinds = {frame.isStreaming for frame in frames}
+    kinds = {frame.isStreaming for frame in _frames(events)}
     if len(kinds) > 1:
         raise SchemaError(
             "some inputs are streams and some are not", hint="Read all of them with spark.readStream, or none."
@@ -225,6 +229,9 @@ def stream_job(
     # Spark notes a watermark at columns of its own only, and yet it holds for all that comes after.
     has_watermark = before.matcher.has_watermark if before else _has_watermark(events, first.name)
     if not in_arrival_order:
+        if before is None:
+            check_not_chained(_frames(events))
+            _check_clock(given)
         _check_time(plan, first, has_watermark)
     elif before is not None and before.delay:
         raise UnsupportedError(
@@ -302,9 +309,18 @@ def _check_session(frame: DataFrame) -> None:
         )
 
 
+def _check_clock(given: StreamOptions) -> None:
+    if given.max_ahead is not None and given.watermark is None:
+        raise UnsupportedError(
+            "max_ahead was given without watermark: only a watermark that Kleene sets can be kept from such events",
+            hint='Say how long to wait for events that are late: match(stream, …, watermark="10 minutes", '
+            f'max_ahead="{printable(given.max_ahead)}").',
+        )
+
+
 def _has_watermark(events: DataFrame | Mapping[str, DataFrame], name: str) -> bool:
-    frames = list(events.values()) if isinstance(events, Mapping) else [events]
-    return all(WATERMARK in field.metadata for frame in frames for field in frame.schema.fields if field.name == name)
+    fields = (field for frame in _frames(events) for field in frame.schema.fields)
+    return all(WATERMARK in field.metadata for field in fields if field.name == name)
 
 
 def _check_time(plan: Plan, first: pa.Field, has_watermark: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,8 +15,9 @@ from kleene.engine.events import check_order_key, decoded, null_order_key
 from kleene.engine.output import as_schema
 from kleene.engine.progress import Progress, ProgressQuery
 from kleene.engine.ranges import Candidates, RangeMatcher, Ranges, Reach, is_choosing, one_range
+from kleene.engine.results import ResultBatch
 from kleene.engine.rows import with_computed_keys
-from kleene.engine.run import ResultBatch, Runner
+from kleene.engine.run import Runner
 from kleene.engine.sorting import sorted_table
 from kleene.errors import ExecutionError, UnsupportedError, printable
 from kleene.plan.plan import Plan
@@ -85,8 +86,14 @@ class Matcher:
         return pa.schema([*self.result, *choice_fields(self.in_place)])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.matched(batches, lambda tables: tables)
+
+    def matched(
+        self, batches: Iterator[pa.RecordBatch], seen: Callable[[Iterable[pa.Table]], Iterable[pa.Table]]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of the output; the events in their order go through `seen`."""
         try:
-            for found, keys in self._found(self.in_order(batches)):
+            for found, keys in self._found(seen(self.in_order(batches))):
                 yield from self.given_out(found, keys).to_batches()
         except GaveUpError as error:
             raise ExecutionError(error.message, hint=error.hint) from None
@@ -124,7 +131,7 @@ class Matcher:
             return iter(())
         if self.mixed_by:
             events = sorted_table(events, self.mixed_by)
-        return runner.batches(events, self.with_times)
+        return runner.batches(events, self.with_times, in_order=False)
 
     def _is_cut(self, events: pa.Table) -> bool:
         """Whether a group's events are a range's. Without a key all are, but for group 0, which is all in one piece."""

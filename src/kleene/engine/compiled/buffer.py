@@ -101,7 +101,7 @@ class Buffer:
 
     integers: int
     floats: int
-    counts: Array = field(default_factory=lambda: np.zeros(12, np.int64))
+    counts: Array = field(default_factory=lambda: np.zeros(13, np.int64))
     node: Array = field(default_factory=lambda: np.zeros((ROOM, 8), np.int64))
     edge: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
     version: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
@@ -120,6 +120,11 @@ class Buffer:
         for name in ("r", "n", "kept_", "stored_"):
             setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
             setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
+
+    @property
+    def bytes(self) -> int:
+        names = ("node", "edge", "version", "done", "slots", "ri", "rf", "ni", "nf", "kept_i", "kept_f", "stored_i")
+        return int(sum(getattr(self, name).nbytes for name in names))
 
     def make_larger(self, times: int) -> None:
         for name in ("node", "edge", "version", "done"):

@@ -18,6 +18,7 @@ _SIGNATURES = {
     f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
     "expand_versions": f"int64({_INTS}, {_TABLE}, int64, {_TABLE}, {_TABLE}, {_TABLE}, "
     f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
+    "measure_merged": f"int64(int64, int64, int64, {_TABLE}, {_WINDOW}, {_INTS}, {_INTS})",
     "mark_merged": f"int64({_TABLE}, int64, {_INTS}, {_WINDOW})",
     "mark_versions": f"int64({_INTS}, {_INTS}, {_TABLE}, {_TABLE}, {_TABLE}, {_INTS}, {_INTS}, {_INTS})",
     "resolve": f"int64({_INTS}, {_INTS}, {_INTS})",

@@ -7,9 +7,13 @@ a program may have several kernels.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
+from threading import Thread
 from typing import Generic, Protocol, TypeVar
 
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.jit import Kernels, load
 
 
@@ -45,8 +49,29 @@ class Program(Generic[Generated]):
             self._generated[nullable] = self._make(nullable)
         return self._generated[nullable]
 
-    def kernel(self, nullable: frozenset[str]) -> Kernel[Generated]:
+    def kernel(self, nullable: frozenset[str], budget: Budget | None = None) -> Kernel[Generated]:
         if nullable not in self._kernels:
             generated = self.generated(nullable)
-            self._kernels[nullable] = Kernel(generated, load(generated.source, generated.signatures, self.jit))
+            self._kernels[nullable] = Kernel(generated, _loaded(generated, self.jit, budget))
         return self._kernels[nullable]
+
+
+def _loaded(generated: GeneratedCode, jit: bool, budget: Budget | None) -> Kernels:
+    """The functions of the code; an error if they are not made within the time that is left."""
+    seconds = None if budget is None else budget.seconds_left
+    if budget is None or seconds is None or not jit:
+        return load(generated.source, generated.signatures, jit)
+    # A compiler cannot be stopped. It goes on beside, and whoever asks next finds what it made.
+    made: Future[Kernels] = Future()
+    Thread(target=_make, args=(generated, made), daemon=True).start()
+    try:
+        return made.result(seconds)
+    except FutureTimeoutError:
+        raise budget.out_of_time(" while machine code was being made for the query") from None
+
+
+def _make(generated: GeneratedCode, made: Future[Kernels]) -> None:
+    try:
+        made.set_result(load(generated.source, generated.signatures, True))
+    except BaseException as error:  # it is raised where the result is asked for
+        made.set_exception(error)

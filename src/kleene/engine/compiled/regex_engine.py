@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown, nullable_names, partition_codes
 from kleene.engine.compiled.columns import Array, Dictionary
 from kleene.engine.compiled.failures import GaveUpError
@@ -20,6 +21,8 @@ from kleene.engine.regex_reference import too_many_partial_matches
 from kleene.engine.saved_parts import MOST, SavedParts, require_runs, require_within
 
 ROOM = 256
+WORK_AT_ONCE = 1 << 26
+"""How much the kernel does before it pauses, so that limits can be looked at."""
 
 
 class RegexProgram(Program[GeneratedRegex]):
@@ -49,6 +52,11 @@ class Partial:
             setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
             setattr(self, f"{name}f", np.zeros((ROOM, self.floats), np.float64))
 
+    @property
+    def bytes(self) -> int:
+        arrays = (self.ri, self.rf, self.kept_i, self.kept_f, self.stored_i, self.stored_f, self.oi, self.of)
+        return int(self.found.nbytes + sum(array.nbytes for array in arrays))
+
     def grow(self, matches: int, partial: int, kept: int) -> None:
         if 2 * matches + 2 > len(self.found):
             length = 2 * len(self.found)
@@ -77,13 +85,15 @@ class FoundRegex:
         return self.partial.found[: self.matches]
 
 
-def find_regex(program: RegexProgram, table: pa.Table, run_limit: int) -> FoundRegex:
+def find_regex(program: RegexProgram, table: pa.Table, run_limit: int, budget: Budget | None = None) -> FoundRegex:
     codes, count = partition_codes(table, program.query.partition_by, null_is_a_key=True)
     grouped = group(codes, count, program.jit)
     groups = np.zeros((len(grouped.numbers), 7), np.int64)
     groups[:, 0] = groups[:, 6] = grouped.begins[:-1]
     groups[:, 1] = grouped.begins[1:]
-    return run_regex(program, table, grouped, groups, run_limit, Dictionary(), nullable_names(table), None, False)
+    nullable = nullable_names(table)
+    budget = Budget(events=table.num_rows) if budget is None else budget
+    return run_regex(program, table, grouped, groups, run_limit, Dictionary(), nullable, None, False, budget)
 
 
 def run_regex(
@@ -96,18 +106,19 @@ def run_regex(
     nullable: frozenset[str],
     partial: Partial | None,
     more_events: bool,
+    budget: Budget,
 ) -> FoundRegex:
     query = program.query
     assert query.schema is not None
-    kernel = program.kernel(nullable)
+    kernel = program.kernel(nullable, budget)
     generated = kernel.generated
     given = arguments(generated.layout, table, query.schema, dict(query.schema.attributes), grouped, dictionary)
     rows = len(grouped)
     bits = np.zeros(rows, np.int64)
     if partial is None:
         partial = Partial(FIRST_REGISTER + generated.registers.integers, max(generated.registers.floats, 1))
-    st = np.zeros(9, np.int64)
-    st[5], st[6] = run_limit, 1 if more_events else 0
+    st = np.zeros(10, np.int64)
+    st[5], st[6], st[9] = run_limit, 1 if more_events else 0, WORK_AT_ONCE
     with np.errstate(all="ignore"):
         kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
         while True:
@@ -131,8 +142,10 @@ def run_regex(
                 given.integers,
                 given.floats,
             )
+            budget.reach(int(st[1]))
             if status != 1:
                 break
+            budget.hold("its partial matches", 3 * partial.bytes)
             stored = int(groups[st[0], 3]) if st[0] < len(groups) else 0
             partial.grow(int(st[3]), max(int(st[2]), stored), int(st[4]))
     if status == 2:
@@ -141,6 +154,7 @@ def run_regex(
         raise too_many_partial_matches(run_limit, key)
     if status != 0:
         raise GaveUpError(generated.layout.errors[-1000 - status])
+    budget.count(int(st[3]))
     return FoundRegex(table, grouped, groups, kernel, dictionary, partial, int(st[3]), int(st[4]))
 
 
@@ -148,7 +162,7 @@ class RegexProgress:
     """How far a stream of events has come. Events themselves are kept only if an output collects them."""
 
     def __init__(self, program: RegexProgram, run_limit: int) -> None:
-        self.program, self.run_limit = program, run_limit
+        self.program, self.run_limit, self.budget = program, run_limit, Budget()
         self.partitions = Partitions(program.query.partition_by)
         self.dictionary = Dictionary()
         self.nullable: frozenset[str] = frozenset()
@@ -190,6 +204,7 @@ class RegexProgress:
             self.nullable,
             self.partial,
             not is_last,
+            self.budget,
         )
         if not is_last:
             self._retain(found)

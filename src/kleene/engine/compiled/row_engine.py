@@ -6,12 +6,14 @@ conditions look back. When more rows come, its search is made anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.batches import (
     EMPTY,
     Grouped,
@@ -31,13 +33,16 @@ from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_ti
 from kleene.engine.events import window_time
 from kleene.engine.row_reference import RowMatch, cannot_skip
 from kleene.engine.saved_parts import SavedParts, require
-from kleene.errors import ExecutionError
+from kleene.errors import LimitError
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Selection
 from kleene.ir.pattern import has_anchor
 from kleene.schema import FLOAT
 
 ROOM = 1024
+WORK_AT_ONCE = 1 << 26
+"""How many rows the kernel takes before it pauses, so that limits can be looked at."""
+ALL_AT_ONCE = 1 << 62
 MOST_MEMO = 1 << 28
 """Words for the marks of states that failed; beyond that a start is searched as if it were the only one."""
 
@@ -81,8 +86,17 @@ class FoundRows:
     counted: Array | None = None  # matches before
 
 
-def find_row_matches(program: RowProgram, table: pa.Table, run_limit: int) -> FoundRows:
-    """All matches in a whole table, partition by partition, in the order in which they were found."""
+def find_row_matches(
+    program: RowProgram,
+    table: pa.Table,
+    run_limit: int,
+    budget: Budget | None = None,
+    states_at_once: int = ALL_AT_ONCE,
+) -> Iterator[FoundRows]:
+    """All matches in a whole table, partition by partition, in the order in which they were found.
+
+    Those that have more than so many states together come in parts, of which there is at least one.
+    """
     if program.query.partition_by:
         grouped = group(*partition_codes(table, program.query.partition_by, null_is_a_key=True), program.jit)
     else:
@@ -91,11 +105,18 @@ def find_row_matches(program: RowProgram, table: pa.Table, run_limit: int) -> Fo
     groups[:, 0] = groups[:, 2] = grouped.begins[:-1]
     groups[:, 1] = groups[:, 5] = groups[:, 6] = grouped.begins[1:]
     groups[:, 4] = 1
-    return search_rows(program, table, grouped, groups, run_limit, Dictionary(), nullable_names(table), False)
+    search = Search(program, table, grouped, groups, run_limit, nullable_names(table), budget)
+    return search.parts(states_at_once)
 
 
 def find_row_candidates(
-    program: RowProgram, table: pa.Table, grouped: Grouped, own: Array, entries: Array, run_limit: int
+    program: RowProgram,
+    table: pa.Table,
+    grouped: Grouped,
+    own: Array,
+    entries: Array,
+    run_limit: int,
+    budget: Budget | None = None,
 ) -> FoundRows:
     """Matches that begin in the own rows of ranges, each of which is a group, by their starts.
 
@@ -113,9 +134,8 @@ def find_row_candidates(
     searches = groups[of_group]
     searches[:, 2] += np.arange(len(of_group)) - np.repeat(np.cumsum(tries) - tries, tries)
     seen = np.zeros(len(grouped), np.int64)
-    found = search_rows(
-        program, table, grouped, groups, run_limit, Dictionary(), nullable_names(table), False, searches, seen
-    )
+    search = Search(program, table, grouped, groups, run_limit, nullable_names(table), budget)
+    found = search.whole(searches=searches, seen=seen)
     matches = found.matches
     order = np.argsort(matches.starts, kind="stable")
     sizes = np.diff(matches.offsets)[order]
@@ -127,78 +147,129 @@ def find_row_candidates(
     return replace(found, matches=chosen)
 
 
-def search_rows(
-    program: RowProgram,
-    table: pa.Table,
-    grouped: Grouped,
-    groups: Array,
-    run_limit: int,
-    dictionary: Dictionary,
-    nullable: frozenset[str],
-    more_rows: bool,
-    searches: Array | None = None,
-    seen: Array = EMPTY,
-    now: Time | None = None,
-) -> FoundRows:
-    """The matches of all groups; or of all searches, which may be several in one group, and mark where they began."""
-    query = program.query
-    assert query.schema is not None
-    kernel = program.kernel(nullable)
-    generated = kernel.generated
-    types = dict(query.schema.attributes)
-    given = arguments(generated.layout, table, query.schema, types, grouped, dictionary)
-    rows = len(grouped)
-    bits = np.zeros(rows, np.int64)
-    times = _times(query, table, grouped, now)
-    st = np.zeros(10, np.int64)
-    st[1] = -1
-    st[5] = 1 if more_rows else 0
-    st[6] = run_limit + 100 * rows
-    words = (len(generated.tables.variable_of) + 63) // 64
-    memo_rows = rows if generated.remembers else 1
-    if memo_rows * words > MOST_MEMO:
-        raise GaveUpError(ir.Attribute(None, query.order_by[0].name))
-    failed = np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
-    arrays = _Arrays(generated.integers, generated.floats)
-    tables = generated.tables
-    with np.errstate(all="ignore"):
-        kernel.functions["classify"](bits, groups, given.columns, given.integers, given.floats)
+class Search:
+    """The search for the matches of all groups in a table."""
+
+    def __init__(
+        self,
+        program: RowProgram,
+        table: pa.Table,
+        grouped: Grouped,
+        groups: Array,
+        run_limit: int,
+        nullable: frozenset[str],
+        budget: Budget | None = None,
+    ) -> None:
+        self._program, self._table, self._grouped, self._groups = program, table, grouped, groups
+        self._run_limit = run_limit
+        self._budget = Budget(events=table.num_rows) if budget is None else budget
+        self._kernel = program.kernel(nullable, self._budget)
+        self._generated = self._kernel.generated
+        self._arrays = _Arrays(self._generated.integers, self._generated.floats)
+        definition = program.query.definition
+        self._is_all = definition.selection is Selection.ALL_MATCHES
+        self._seen = _Seen(self._generated.tables.variable_of) if self._generated.tables.is_ambiguous else None
+
+    def whole(
+        self,
+        more_rows: bool = False,
+        now: Time | None = None,
+        searches: Array | None = None,
+        seen: Array = EMPTY,
+    ) -> FoundRows:
+        """All of them together. `now` is the time that a stream has come to, if that is known."""
+        (found,) = self.parts(ALL_AT_ONCE, more_rows, now, searches, seen)
+        return found
+
+    def parts(
+        self,
+        states_at_once: int,
+        more_rows: bool = False,
+        now: Time | None = None,
+        searches: Array | None = None,
+        seen: Array = EMPTY,
+    ) -> Iterator[FoundRows]:
+        """The matches of all groups; or of all searches, which may be several in one group, and mark where they began.
+
+        Those found so far are given out whenever they have so many states.
+        """
+        query, generated, arrays, budget = self._program.query, self._generated, self._arrays, self._budget
+        assert query.schema is not None
+        types = dict(query.schema.attributes)
+        given = arguments(generated.layout, self._table, query.schema, types, self._grouped, Dictionary())
+        rows = len(self._grouped)
+        bits = np.zeros(rows, np.int64)
+        times = _times(query, self._table, self._grouped, now)
+        st = np.zeros(11, np.int64)
+        st[1] = -1
+        st[5] = 1 if more_rows else 0
+        st[6] = self._run_limit + 100 * rows
+        st[10] = WORK_AT_ONCE
+        tables, failed = generated.tables, self._marks(rows)
+        counted = np.zeros(len(self._groups if searches is None else searches), np.int64)  # matches given out before
+        with np.errstate(all="ignore"):
+            self._kernel.functions["classify"](bits, self._groups, given.columns, given.integers, given.floats)
         while True:
-            status = kernel.functions["search"](
-                st,
-                groups if searches is None else searches,
-                bits,
-                times,
-                tables.edge_begin,
-                tables.edge_target,
-                tables.edge_variable,
-                tables.next_bits,
-                tables.variable_of,
-                failed,
-                arrays.stack[0],
-                arrays.stack[1],
-                arrays.stack[2],
-                arrays.ri,
-                arrays.rf,
-                arrays.found,
-                arrays.states,
-                seen,
-                given.columns,
-                given.integers,
-                given.floats,
-            )
+            with np.errstate(all="ignore"):
+                status = self._kernel.functions["search"](
+                    st,
+                    self._groups if searches is None else searches,
+                    bits,
+                    times,
+                    tables.edge_begin,
+                    tables.edge_target,
+                    tables.edge_variable,
+                    tables.next_bits,
+                    tables.variable_of,
+                    failed,
+                    arrays.stack[0],
+                    arrays.stack[1],
+                    arrays.stack[2],
+                    arrays.ri,
+                    arrays.rf,
+                    arrays.found,
+                    arrays.states,
+                    seen,
+                    given.columns,
+                    given.integers,
+                    given.floats,
+                )
+            budget.reach(int(st[1]))
             if status == 1:
+                budget.hold("the stack of the search", 3 * arrays.stack_bytes)
                 arrays.deepen()
+            elif status == 2 and 4 * st[3] + st[4] > states_at_once:
+                yield self._taken(st, counted)
             elif status == 2:
+                budget.hold("its matches", 3 * arrays.match_bytes)
                 arrays.widen()
-            else:
+            elif status != 6:
                 break
-    if status != 0:
-        raise _failure(status, program, run_limit, generated)
-    matches = _matches(arrays.found[: st[3]], arrays.states[: st[4]].copy())
-    if query.definition.selection is Selection.ALL_MATCHES and tables.is_ambiguous:
-        matches = _distinct(matches, tables.variable_of)
-    return FoundRows(table, grouped, groups, matches, kernel)
+        if status != 0:
+            raise _failure(status, self._program, self._run_limit, generated)
+        yield self._taken(st, counted)
+
+    def _marks(self, rows: int) -> Array:
+        """Room for the marks of states that failed."""
+        words = (len(self._generated.tables.variable_of) + 63) // 64
+        memo_rows = rows if self._generated.remembers else 1
+        if memo_rows * words > MOST_MEMO:
+            raise GaveUpError(ir.Attribute(None, self._program.query.order_by[0].name))
+        self._budget.hold("the marks of what failed", memo_rows * words * 8)
+        return np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
+
+    def _taken(self, st: Array, counted: Array) -> FoundRows:
+        """The matches so far; their room is free again."""
+        matches = _matches(self._arrays.found[: st[3]], self._arrays.states[: st[4]].copy())
+        st[8] -= st[3]
+        st[9] -= st[4]
+        st[3] = st[4] = 0
+        if self._is_all and self._seen is not None:
+            matches = self._seen.distinct(matches)
+        self._budget.count(len(matches))
+        before = counted.copy()
+        np.add.at(counted, matches.groups, 1)
+        return FoundRows(self._table, self._grouped, self._groups, matches, self._kernel, counted=before)
 
 
 @dataclass(slots=True)
@@ -214,6 +285,14 @@ class _Arrays:
     def __post_init__(self) -> None:
         self.ri = np.zeros((ROOM, self.integers), np.int64)
         self.rf = np.zeros((ROOM, self.floats), np.float64)
+
+    @property
+    def stack_bytes(self) -> int:
+        return int(sum(part.nbytes for part in (*self.stack, self.ri, self.rf)))
+
+    @property
+    def match_bytes(self) -> int:
+        return int(self.found.nbytes + self.states.nbytes)
 
     def deepen(self) -> None:
         length = 2 * len(self.ri)
@@ -246,7 +325,7 @@ def _failure(status: int, program: RowProgram, run_limit: int, generated: Genera
         return cannot_skip(after, "the match has no such row")
     if status == 5:
         return cannot_skip(after, "it is the row where the match began, which would be found forever")
-    return ExecutionError(
+    return LimitError(
         f"the pattern can be matched from one row in too many ways: {run_limit:,} steps did not end",
         hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
         "raise run_limit.",
@@ -258,23 +337,30 @@ def _matches(found: Array, states: Array) -> RowMatches:
     return RowMatches(found[:, 0].copy(), found[:, 1].copy(), offsets, found[:, 3].copy(), states)
 
 
-def _distinct(matches: RowMatches, variable_of: Array) -> RowMatches:
-    """Each classification of a start row once, the first of its ways, numbered anew."""
-    variables = variable_of[matches.states] if len(matches.states) else matches.states
-    seen: set[tuple[int, bytes]] = set()
-    kept: list[int] = []
-    for number in range(len(matches)):
-        path = variables[matches.offsets[number] : matches.offsets[number + 1]].tobytes()
-        key = (int(matches.starts[number]), path)
-        if key not in seen:
-            seen.add(key)
-            kept.append(number)
-    chosen = np.array(kept, np.int64)
-    lengths = (matches.offsets[1:] - matches.offsets[:-1])[chosen]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    states = matches.states[np.repeat(matches.offsets[chosen], lengths) + within]
-    return RowMatches(matches.groups[chosen], matches.starts[chosen], offsets, EMPTY, states)
+class _Seen:
+    """Tells classifications of a start row that were there before, in another way."""
+
+    def __init__(self, variable_of: Array) -> None:
+        self._variable_of = variable_of
+        self._start, self._paths = -1, set[bytes]()
+
+    def distinct(self, matches: RowMatches) -> RowMatches:
+        """Each classification of a start row once, the first of its ways."""
+        variables = self._variable_of[matches.states] if len(matches.states) else matches.states
+        kept: list[int] = []
+        for number, start in enumerate(matches.starts.tolist()):
+            if start != self._start:
+                self._start, self._paths = start, set()
+            path = variables[matches.offsets[number] : matches.offsets[number + 1]].tobytes()
+            if path not in self._paths:
+                self._paths.add(path)
+                kept.append(number)
+        chosen = np.array(kept, np.int64)
+        lengths = (matches.offsets[1:] - matches.offsets[:-1])[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        states = matches.states[np.repeat(matches.offsets[chosen], lengths) + within]
+        return RowMatches(matches.groups[chosen], matches.starts[chosen], offsets, EMPTY, states)
 
 
 def numbered(found: FoundRows, is_all: bool) -> Array:
@@ -318,7 +404,7 @@ class RowProgress:
     """
 
     def __init__(self, program: RowProgram, run_limit: int) -> None:
-        self.program, self.run_limit = program, run_limit
+        self.program, self.run_limit, self.budget = program, run_limit, Budget()
         self.partitions = Partitions(program.query.partition_by)
         self.nullable: frozenset[str] = frozenset()
         self.kept_table: pa.Table | None = None
@@ -347,9 +433,8 @@ class RowProgress:
         groups[:, 2] = groups[:, 0] + own[:, 1]
         groups[:, 3] = own[:, 2]
         groups[:, 4] = own[:, 0] == 0
-        found = search_rows(
-            self.program, table, grouped, groups, self.run_limit, Dictionary(), self.nullable, not is_last, now=now
-        )
+        search = Search(self.program, table, grouped, groups, self.run_limit, self.nullable, self.budget)
+        found = search.whole(not is_last, now)
         covered = self._covered(found, own)
         if self.program.query.definition.selection is Selection.ALL_MATCHES:
             # Ways that are one classification are one match.

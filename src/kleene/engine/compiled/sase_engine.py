@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.arrangement import ROW, arranged, chosen_matches, ordered, without_overlaps
+from kleene.engine.blocks import Block, size_of, whole_events
+from kleene.engine.budget import Budget
+from kleene.engine.compiled.arrangement import ROW, arranged, chosen_matches, without_overlaps
 from kleene.engine.compiled.batches import (
     EMPTY,
     EMPTY_FLOAT,
@@ -42,15 +44,17 @@ from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.compiled.sase import FIRST_REGISTER, Generated, generate
 from kleene.engine.events import TYPE_OF_EVENT
-from kleene.engine.matches import FlatMatches, flat_matches, joined
+from kleene.engine.matches import FlatMatches, joined
 from kleene.engine.saved_parts import SavedParts, require, require_runs, require_within
-from kleene.errors import ExecutionError, printable
+from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Format, Strategy
 
 ROWS_AT_ONCE = 1 << 22
 """How many rows of matches are written out at a time."""
 NO_LIMIT = 1 << 62
+WORK_AT_ONCE = 1 << 26
+"""How much a kernel does before it pauses, so that limits can be looked at."""
 
 
 class SaseProgram(Program[Generated]):
@@ -103,9 +107,17 @@ class SaseProgress:
     Matches come with the table that their positions refer to: the piece that was fed, behind the events kept.
     """
 
-    def __init__(self, program: SaseProgram, run_limit: int, format_: Format, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        program: SaseProgram,
+        run_limit: int,
+        format_: Format,
+        meter: Meter | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.program, self.run_limit, self.format = program, run_limit, format_
         self.meter = meter if meter is not None else Meter()
+        self.budget = Budget() if budget is None else budget
         self.dictionary = Dictionary()
         self.window = Window.of(program.query)
         self.nullable: frozenset[str] = frozenset()
@@ -130,27 +142,70 @@ class SaseProgress:
         `codes` are the numbers of their partitions, if these are known for the whole input; `now` is the time that the
         stream has come to, if it is known to be later than the last event.
         """
+        feed = self._read(table, is_last, codes, now)
+        parts = list(self._parts(feed))
+        self._go_on(feed, codes)
+        return feed.table, self._arranged(feed, parts)
+
+    def blocks(self, table: pa.Table, is_last: bool, codes: Array | None = None) -> Iterator[Block]:
+        """The same in blocks, each given out before the next is made; positions are those in the table with all kept.
+
+        Where partitions mix, or matches wait for the end of their windows, a block may be followed by matches that come
+        before it.
+        """
+        feed = self._read(table, is_last, codes, None)
+        held: list[FlatMatches] = []
+        size = 0
+        in_order = self._gives_in_order(feed)
+        for part in self._parts(feed):
+            held.append(part)
+            size += size_of(part)
+            if size > self.budget.at_once:
+                yield Block(self._arranged(feed, held), in_order)
+                held, size = [], 0
+        self._go_on(feed, codes)
+        yield Block(self._arranged(feed, held), is_last or not self.waits_for_the_end)
+
+    def _gives_in_order(self, feed: Feed) -> bool:
+        """Whether later matches end later."""
+        order = feed.grouped.order
+        ascends = feed.grouped.is_identity or bool((order[1:] > order[:-1]).all())
+        return ascends and not self.waits_for_the_end and self.program.algorithm != "backtrack"
+
+    def _read(self, table: pa.Table, is_last: bool, codes: Array | None, now: Time | None) -> Feed:
         started, fresh = perf_counter(), table.num_rows
         feed = self._prepare(table, is_last, codes, now)
         self.meter.add("read", fresh, fresh, perf_counter() - started)
+        self.meter.add("RunScan", fresh, 0, 0.0)
+        return feed
+
+    def _parts(self, feed: Feed) -> Iterator[FlatMatches]:
+        """All matches that can be given out now, by rows; those that end together are in one part."""
         started, judging = perf_counter(), self.meter.seconds("Judge")
-        if self.format is Format.ALL and not self.waits_for_the_end:
-            parts = [self.judged(feed, *piece)[0] for piece in self._pieces(feed)]
-            result = arranged(parts, feed.grouped.order, len(self.program.query.components), self.program.jit)
-        else:
-            found, groups = self._matches(feed)
+        for found, groups in self._matches(feed):
             if self.format is Format.NON_OVERLAPPING:
                 places = feed.positions[found.first], feed.positions[found.last]
                 found = without_overlaps(found, feed.grouped.numbers[groups], *places, self.ended, self.program.jit)
-            result = ordered(self.in_table(feed, found), self.program.jit)
-        whole = feed.table
-        spent = perf_counter() - started - (self.meter.seconds("Judge") - judging)
-        self.meter.add("RunScan", fresh, 0, spent)
-        if not is_last:
+            self.budget.count(len(found))
+            self.budget.add("its matches", 2 * size_of(found))  # they are held twice while they are put in order
+            spent = perf_counter() - started - (self.meter.seconds("Judge") - judging)
+            self.meter.add("RunScan", 0, 0, spent)
+            yield found
+            started, judging = perf_counter(), self.meter.seconds("Judge")
+
+    def _arranged(self, feed: Feed, parts: list[FlatMatches]) -> FlatMatches:
+        """Matches by their positions in the table, in output order."""
+        found = arranged(parts, feed.grouped.order, len(self.program.query.components), self.program.jit)
+        self.budget.hold("its matches", 0)
+        return found
+
+    def _go_on(self, feed: Feed, codes: Array | None) -> None:
+        """Keeps what events to come may need, if there are any."""
+        assert self.buffer is not None
+        if self.buffer.counts[10]:
             self._retain(feed)
             if codes is None:
                 self._forget_partitions()
-        return whole, result
 
     def completions(self, table: pa.Table) -> tuple[Feed, Array]:
         """For compressed output: the events as the kernels see them, and every completion; the buffer stays whole."""
@@ -172,7 +227,7 @@ class SaseProgress:
             codes = np.concatenate([self.kept_numbers, codes])
         count = max(len(self.next_positions), 1)
         self.nullable |= nullable_names(table)
-        kernel = self.program.kernel(self.nullable)
+        kernel = self.program.kernel(self.nullable, self.budget)
         as_given = one_group(table.num_rows)
         given = arguments(
             kernel.generated.layout, table, query.schema, types_of(query.schema), as_given, self.dictionary
@@ -266,7 +321,7 @@ class SaseProgress:
             self._move_rows(feed, fresh_from)
         counts[0:3] = 0
         counts[6] = counts[8] = counts[11] = 0
-        counts[9], counts[10] = self.run_limit, 0 if is_last else 1
+        counts[9], counts[10], counts[12] = self.run_limit, 0 if is_last else 1, WORK_AT_ONCE
         if counts[7] > 2**30:
             counts[7] = 0
             self.buffer.slots[:] = 0
@@ -411,11 +466,13 @@ class SaseProgress:
                 raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
             if status == 2:
                 raise self._too_many_runs(feed)
+            self.budget.reach(int(counts[1]))
             yield int(counts[6])
             counts[6] = 0
             if status == 0:
                 return
-            self._make_room(feed)
+            if status == 1:
+                self._make_room(feed)
 
     def _make_room(self, feed: Feed) -> None:
         """Drops what no run can reach any more; what is still more than half full gets twice the room."""
@@ -423,6 +480,7 @@ class SaseProgress:
         if not self.keeps_buffer:
             self._collect_garbage(feed)
         group = self.buffer.counts[0]
+        self.budget.hold("the match buffer with the runs in it", 3 * self.buffer.bytes)  # when it grows, old and new
         self.buffer.grow(int(feed.groups[group, 3]) if group < len(feed.groups) else 0)
 
     def _roots(self, feed: Feed) -> list[Root]:
@@ -454,19 +512,19 @@ class SaseProgress:
 
     # --- matches -------------------------------------------------------------------------------------------------
 
-    def _matches(self, feed: Feed) -> tuple[FlatMatches, Array]:
+    def _matches(self, feed: Feed) -> Iterator[tuple[FlatMatches, Array]]:
         """All matches that can be given out now, by rows, and the number of each one's partition."""
-        count = len(self.program.query.components)
-        parts: list[FlatMatches] = []
-        groups: list[Array] = []
-        for part, group_of in self._pieces(feed):
-            parts.append(part)
-            groups.append(group_of)
-        found = joined(parts, count)
-        group_of = np.concatenate([np.empty(0, np.int64), *groups])
-        if self.waits_for_the_end:
-            found, group_of = self._wait_for_the_end(feed, found, group_of)
-        return self.judged(feed, found, group_of)
+        pieces, backtracks = self._pieces(feed), self.program.algorithm == "backtrack"
+        assert self.buffer is not None
+        must_wait = self.waits_for_the_end and (self.buffer.counts[10] or self.pending is not None)
+        if must_wait or (backtracks and self.format is Format.NON_OVERLAPPING):
+            parts = list(pieces)
+            found = joined([part for part, _ in parts], len(self.program.query.components))
+            group_of = np.concatenate([EMPTY, *(groups for _, groups in parts)])
+            yield self.judged(feed, *self._wait_for_the_end(feed, found, group_of))
+            return
+        for part in whole_events(pieces, by_first=backtracks):
+            yield self.judged(feed, *part)
 
     def start_with(self, partitions: int, nullable: frozenset[str]) -> None:
         """What is known of the whole input before its first piece."""
@@ -506,10 +564,10 @@ class SaseProgress:
         ri, rf = np.zeros((ROOM, integers), np.int64), np.zeros((ROOM, floats), np.float64)
         ni, nf = np.zeros((2, integers), np.int64), np.zeros((2, floats), np.float64)
         resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, 2), np.int64)
-        st, rows = np.zeros(7, np.int64), 8 * ROOM
-        st[1], st[5] = -1, self.run_limit
+        st, rows = np.zeros(8, np.int64), 8 * ROOM
+        st[1], st[5], st[7] = -1, self.run_limit, WORK_AT_ONCE
         status = 2
-        while status in (1, 2):
+        while status in (1, 2, 4):
             offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
             p, group_of = np.empty(rows, ROW), np.zeros(rows // 4, np.int64)
             with np.errstate(all="ignore"):
@@ -540,12 +598,15 @@ class SaseProgress:
                 self.buffer.counts[1] = max(int(st[1]), 0) + 1
                 raise self._too_many_runs(feed)
             count = int(st[3])
+            self.budget.reach(int(st[1]))
             yield FlatMatches(offsets[: count + 1], lengths[:count], p[: st[4]].copy()), group_of[:count].copy()
             st[3] = st[4] = 0
             if status == 1:
+                self.budget.hold("the stack of runs", 3 * (ri.nbytes + rf.nbytes + own.nbytes))
                 ri, rf, resume = (grown(array, 2 * len(ri)) for array in (ri, rf, resume))
                 own = grown(own, 2 * len(own))
-            rows = min(4 * rows, ROWS_AT_ONCE) if rows < ROWS_AT_ONCE else 2 * rows if not count else rows
+            if status == 2:
+                rows = min(4 * rows, ROWS_AT_ONCE) if rows < ROWS_AT_ONCE else 2 * rows if not count else rows
 
     def expanded(
         self,
@@ -563,6 +624,7 @@ class SaseProgress:
         st, bounds = np.zeros(6, np.int64), np.zeros(components, np.int64)
         stack, trail = np.empty(256, np.int64), np.empty(256, np.int64)
         st[5] = most
+        measured = -1  # the completion of which it is known how many matches it stands for
         while st[0] < done:
             room = min(at_once, 4 * done + 1024)
             offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
@@ -584,11 +646,32 @@ class SaseProgress:
             require(status != 4, "version")
             if status == 3:
                 raise self._too_many_matches(feed, int(completions[st[0], 2]))
+            if status == 2 and st[1] > 0 and st[0] != measured and most < NO_LIMIT:
+                measured = int(st[0])
+                self._check_size(feed, completions[measured], most)
             count, rows = int(st[2]), int(st[3])
             self._rows_used += rows
             if count:
                 yield FlatMatches(offsets[: count + 1], lengths[:count], p[:rows]), completions[origin[:count], 3]
             st[2] = st[3] = 0
+
+    def _check_size(self, feed: Feed, completion: Array, most: int) -> None:
+        """An error if the matches of one completion are too many, or too large, to be made."""
+        assert self.buffer is not None
+        totals, row = np.zeros(2, np.int64), int(completion[2])
+        shared_loops(self.program.jit)["measure_merged"](
+            int(completion[0]),
+            row,
+            most,
+            self.buffer.node,
+            *self.window_arguments(feed),
+            np.empty(len(feed.grouped) + 1, np.int64),
+            totals,
+        )
+        if totals[0] > most:
+            raise self._too_many_matches(feed, row)
+        self.budget.hold("all matches that end at one event", 2 * int(totals[1]) * ROW().itemsize)
+        self.budget.hold("all matches that end at one event", 0)
 
     def _free_rows(self, least: int) -> Array:
         """Room for rows of matches. It is given out from large pieces, since fresh memory is slow."""
@@ -659,13 +742,13 @@ class SaseProgress:
     def _too_many_runs(self, feed: Feed) -> ExecutionError:
         assert self.buffer is not None
         row = min(int(self.buffer.counts[1]), len(feed.grouped)) - 1
-        return ExecutionError(
+        return LimitError(
             f"the partition {self._partition_of(feed, row)} has more than {self.run_limit:,} partial matches at once",
             hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit.",
         )
 
     def _too_many_matches(self, feed: Feed, row: int) -> ExecutionError:
-        return ExecutionError(
+        return LimitError(
             f"one event of the partition {self._partition_of(feed, row)} completes more than "
             f"{self.run_limit:,} matches",
             hint="Narrow the query, raise run_limit, or use mode='compressed', which counts them without making them.",
@@ -790,16 +873,22 @@ PIECE = 1 << 18
 """A table of more than twice as many events goes through in pieces, which stay in the machine's cache."""
 
 
-def find_matches(
-    program: SaseProgram, table: pa.Table, format_: Format, run_limit: int, meter: Meter | None = None
-) -> FlatMatches:
-    """All matches in a whole table, in output order."""
+def find_blocks(
+    program: SaseProgram,
+    table: pa.Table,
+    format_: Format,
+    run_limit: int,
+    meter: Meter | None = None,
+    budget: Budget | None = None,
+) -> Iterator[Block]:
+    """All matches in a whole table."""
     if not table.num_rows:
-        return flat_matches([], len(program.query.components))
-    progress = SaseProgress(program, run_limit, format_, meter)
+        return
+    progress = SaseProgress(program, run_limit, format_, meter, budget)
     if table.num_rows <= 2 * PIECE or program.algorithm == "backtrack" or not _is_in_order_of_time(program, table):
-        return progress.feed(table, is_last=True)[1]
-    return _found_in_pieces(progress, table)
+        yield from progress.blocks(table, is_last=True)
+    else:
+        yield from _found_in_pieces(progress, table)
 
 
 def _is_in_order_of_time(program: SaseProgram, table: pa.Table) -> bool:
@@ -808,19 +897,19 @@ def _is_in_order_of_time(program: SaseProgram, table: pa.Table) -> bool:
     return bool((times[1:] >= times[:-1]).all())
 
 
-def _found_in_pieces(progress: SaseProgress, table: pa.Table) -> FlatMatches:
+def _found_in_pieces(progress: SaseProgress, table: pa.Table) -> Iterator[Block]:
     query = progress.program.query
     codes, count = partition_codes(table, query.partition_by, null_is_a_key=False)
     progress.start_with(count, nullable_names(table))
     narrow = table.select(progress.columns_read())
-    parts: list[FlatMatches] = []
     origin = EMPTY  # for each row of a piece, with what is kept before it, its place in the whole
     for begin in range(0, table.num_rows, PIECE):
         end = min(begin + PIECE, table.num_rows)
-        _, found = progress.feed(narrow.slice(begin, PIECE), end == table.num_rows, codes[begin:end])
         origin = np.concatenate([origin, np.arange(begin, end)])
-        parts.append(FlatMatches(found.offsets, found.lengths, origin[found.positions].astype(ROW)))
+        for block in progress.blocks(narrow.slice(begin, PIECE), end == table.num_rows, codes[begin:end]):
+            found = block.matches
+            in_whole = FlatMatches(found.offsets, found.lengths, origin[found.positions].astype(ROW))
+            yield Block(in_whole, block.is_settled)
+        progress.budget.reach(end)
         if end < table.num_rows:
             origin = origin[progress.kept_at]
-    whole = joined(parts, len(query.components))
-    return ordered(whole, progress.program.jit) if progress.waits_for_the_end else whole

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.blocks import Block
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, without_overlaps
 from kleene.engine.compiled.batches import (
     EMPTY,
@@ -38,10 +40,10 @@ from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence, prunes
 from kleene.engine.compiled.stacks import Scratch, Stacks
 from kleene.engine.inputs import attribute_type
-from kleene.engine.matches import FlatMatches, flat_matches
+from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_type
 from kleene.engine.saved_parts import SavedParts, require
-from kleene.errors import ExecutionError, printable
+from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Format
 from kleene.plan.operators import Pipeline, SequenceScan
@@ -52,6 +54,8 @@ MOST_TO_CHOOSE = 0.7
 """If fewer events than this part of all can be used, keys are numbered for those alone."""
 MOST_HEIGHTS = 1 << 12
 """Sequences over more instances of one stack than this are sorted by merging."""
+TRIES_AT_ONCE = 1 << 26
+"""How many candidates construction looks at before it pauses, so that limits can be looked at."""
 LATE = ("NegationInLastPlace", "Having")
 
 
@@ -98,9 +102,17 @@ class Feed:
 class SequenceProgress:
     """How far a stream has come. Feed it events in order; it gives back matches, and the table they refer to."""
 
-    def __init__(self, program: SequenceProgram, run_limit: int, format_: Format, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        program: SequenceProgram,
+        run_limit: int,
+        format_: Format,
+        meter: Meter | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.program, self.run_limit, self.format = program, run_limit, format_
         self.meter = meter if meter is not None else Meter()
+        self.budget = Budget() if budget is None else budget
         query = program.query
         self.window = Window.of(query)
         self.nullable: frozenset[str] = frozenset()
@@ -124,8 +136,32 @@ class SequenceProgress:
             fresh_from = self.kept_table.num_rows
             table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
         feed, numbers = self._prepare(table, fresh_from, is_last and self.kept_table is None, now)
-        found = self._through_the_pipeline(feed, fresh_from)
-        found = self._after_the_end(feed, found, is_last)
+        found = _concatenated(list(self._through_the_pipeline(feed, fresh_from)), len(self.program.query.components))
+        result = self._arranged(feed, numbers, self._after_the_end(feed, found, is_last), fresh_from)
+        if not is_last:
+            self._retain(feed, numbers)
+        return table, result
+
+    def blocks(self, table: pa.Table) -> Iterator[Block]:
+        """The matches of a whole table in blocks, each given out before the next is made."""
+        feed, numbers = self._prepare(table, 0, True, None)
+        held: list[Array] = []
+        size = 0
+        for part in self._through_the_pipeline(feed, 0):
+            held.append(part)
+            size += part.nbytes
+            if size > self.budget.at_once:
+                found = _concatenated(held, part.shape[1])
+                end = int(np.searchsorted(found[:, -1], found[-1, -1]))  # more may come that end at the last event
+                held, size = [found[end:]], found[end:].nbytes
+                if end:
+                    whole = self._after_the_end(feed, found[:end], True)
+                    yield Block(self._arranged(feed, numbers, whole, 0), True)
+        found = _concatenated(held, len(self.program.query.components))
+        yield Block(self._arranged(feed, numbers, self._after_the_end(feed, found, True), 0), True)
+
+    def _arranged(self, feed: Feed, numbers: Array, found: Array, fresh_from: int) -> FlatMatches:
+        """The sequences that are given out, in output order."""
         # What has waited may be of events that are on no stack any more.
         heights = feed.heights[:, :0] if fresh_from and LATE[0] in feed.kernel.generated.filters else feed.heights
         found = in_output_order(found, heights, self.program.jit)
@@ -133,16 +169,16 @@ class SequenceProgress:
         if self.format is Format.NON_OVERLAPPING:
             places = feed.positions[result.first], feed.positions[result.last]
             result = without_overlaps(result, numbers[result.last], *places, self.ended, self.program.jit)
-        if not is_last:
-            self._retain(feed, numbers)
-        return table, result
+        self.budget.hold("its matches", 0)
+        self.budget.count(len(result))
+        return result
 
     def _prepare(self, table: pa.Table, fresh_from: int, is_whole: bool, now: Time | None) -> tuple[Feed, Array]:
         query = self.program.query
         assert query.schema is not None
         started = perf_counter()
         self.nullable |= nullable_names(table)
-        kernel = self.program.kernel(self.nullable)
+        kernel = self.program.kernel(self.nullable, self.budget)
         generated = kernel.generated
         rows = table.num_rows
         given = arguments(generated.layout, table, query.schema, types_of(query.schema), one_group(rows), Dictionary())
@@ -242,18 +278,19 @@ class SequenceProgress:
 
     # --- the pipeline --------------------------------------------------------------------------------------------
 
-    def _through_the_pipeline(self, feed: Feed, fresh_from: int) -> Array:
+    def _through_the_pipeline(self, feed: Feed, fresh_from: int) -> Iterator[Array]:
+        """The sequences that the events complete, in the order of their last events."""
         stacks, meter = self.stacks, self.meter
         components = len(self.program.query.components)
         scan = feed.kernel.functions["scan_basic" if self.program.is_basic else "scan"]
-        st = np.zeros(9, np.int64)
+        st = np.zeros(10, np.int64)
+        st[9] = TRIES_AT_ONCE
         last = feed.table.num_rows
         if not self.program.is_basic:
             fresh_from, last = int(np.searchsorted(feed.relevant, fresh_from)), len(feed.relevant)
         st[0], st[5] = fresh_from, components
         accepts = np.zeros((BLOCK, 1 + self.program.stacked), np.int64)
         scratch = Scratch(components, self.program.stacked)
-        parts: list[Array] = []
         while st[0] < last:
             begin = int(st[0])
             st[1], st[2], st[3], st[4] = min(begin + BLOCK, last), 0, stacks.room, 0
@@ -282,14 +319,13 @@ class SequenceProgress:
             meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
             if st[2]:
-                self._construct(feed, st, accepts, scratch, parts)
+                yield from self._construct(feed, st, accepts, scratch)
+            self.budget.reach(int(st[0]))
             if status == 1 and stacks.room < max(components, stacks.stack.shape[1] // 4):
+                self.budget.hold("the stacks", 3 * stacks.bytes)
                 stacks.grow()
-        if not parts:
-            return np.empty((0, components), ROW)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _construct(self, feed: Feed, st: Array, accepts: Array, scratch: Scratch, parts: list[Array]) -> None:
+    def _construct(self, feed: Feed, st: Array, accepts: Array, scratch: Scratch) -> Iterator[Array]:
         stacks, meter = self.stacks, self.meter
         while True:
             started = perf_counter()
@@ -317,8 +353,11 @@ class SequenceProgress:
             for name in feed.kernel.generated.filters:
                 if count and name not in LATE:
                     count = self._filtered(feed, name, scratch.found, count)
+            self.budget.check_time()
             if count:
-                parts.append(scratch.found[:count].copy())
+                found = scratch.found[:count].copy()
+                self.budget.add("its matches", 3 * found.nbytes)  # they are held twice while they are put in order
+                yield found
             if status == 0:
                 meter.add("accepts", int(st[2]), 0, 0.0)
                 return
@@ -358,7 +397,7 @@ class SequenceProgress:
         names = self.program.query.partition_by
         values = [feed.table.column(name)[row].as_py() for name in names]
         where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
-        return ExecutionError(
+        return LimitError(
             f"one event of the partition {printable(where, 200) if where else 'of all events'} completes more than "
             f"{self.run_limit:,} sequences",
             hint="Narrow the query (a shorter WITHIN, an equivalence test, more predicates), or raise run_limit.",
@@ -565,10 +604,20 @@ def _flat(found: Array, components: int) -> FlatMatches:
     return FlatMatches(np.arange(count + 1) * components, lengths, np.ascontiguousarray(found).ravel())
 
 
+def _concatenated(parts: Sequence[Array], components: int) -> Array:
+    if not parts:
+        return np.empty((0, components), ROW)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 def find_sequences(
-    program: SequenceProgram, table: pa.Table, format_: Format, run_limit: int, meter: Meter | None = None
-) -> FlatMatches:
-    """All matches in a whole table, in output order."""
-    if not table.num_rows:
-        return flat_matches([], len(program.query.components))
-    return SequenceProgress(program, run_limit, format_, meter).feed(table, is_last=True)[1]
+    program: SequenceProgram,
+    table: pa.Table,
+    format_: Format,
+    run_limit: int,
+    meter: Meter | None = None,
+    budget: Budget | None = None,
+) -> Iterator[Block]:
+    """All matches in a whole table."""
+    if table.num_rows:
+        yield from SequenceProgress(program, run_limit, format_, meter, budget).blocks(table)

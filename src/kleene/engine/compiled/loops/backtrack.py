@@ -68,13 +68,15 @@ def backtrack(
     ki,
     kf,
 ):
-    """Goes on from where `st` says: 0 at the end, 1 for more room for runs, 2 for room for matches, 3 for the limit.
+    """Goes on from where `st` says: 0 at the end, 1 for more room for runs, 2 for room for matches, 3 for the limit,
+    4 to pause after so many steps as st[7] says.
 
     st: 0 group, 1 start row, 2 runs on the stack, 3 matches, 4 rows of matches, 5 the most runs, 6 runs split off since
     the start.
     own[e, 0] row and own[e, 1] component of a selected event.
     """
     group, start, runs, matches, used, limit, splits = st[0], st[1], st[2], st[3], st[4], st[5], st[6]
+    work = st[7]
     status = 0
     while group < len(groups):
         end = groups[group, 1]
@@ -107,6 +109,10 @@ def backtrack(
                 if splits > limit:
                     status = 3
                     break
+                if work < 0:
+                    status = 4
+                    break
+                work -= 1
                 fits = bits[row]
                 is_kleene = state >= 0 and (KLEENE >> state) & 1 == 1
                 taken, begun = 0, 0

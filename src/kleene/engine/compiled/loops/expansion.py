@@ -175,6 +175,33 @@ def expand_merged(
     return status
 
 
+def measure_merged(root, row, most, node, kind, size, float_size, times, float_times, positions, stack, totals):
+    """How many matches end at the root, and how many rows they have; counts no further than `most` and one more."""
+    stack[0] = root
+    depth = 1
+    while depth > 0:
+        before = node[stack[depth - 1], 2]
+        if before >= 0:
+            while not near(node[before, 4], row, kind, size, float_size, times, float_times, positions):
+                before = node[before, 3]
+            stack[depth] = before
+            depth += 1
+            continue
+        totals[0] += 1
+        totals[1] += depth
+        if totals[0] > most:
+            break
+        while depth > 0:
+            after = node[stack[depth - 1], 3] if depth > 1 else -1
+            while after >= 0 and not near(node[after, 4], row, kind, size, float_size, times, float_times, positions):
+                after = node[after, 3]
+            if after >= 0:
+                stack[depth - 1] = after
+                break
+            depth -= 1
+    return 0
+
+
 def compatible(n, label, node, edge, version):
     """The edge by which a run of the version came to the node, and its version.
 

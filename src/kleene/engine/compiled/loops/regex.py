@@ -42,11 +42,13 @@ def match_events(
     """Goes on from where `st` says: 0 at the end, 1 for more room, 2 for too many partial matches, else an error.
 
     st: 0 group, 1 row, 2 partial matches, 3 matches, 4 kept, 5 the limit, 6 whether to keep, 7 whether the group's
-    partial matches are loaded, 8 the row of the first partial match. groups[g]: 0 first row, 1 row behind the last,
-    2 and 3 where its partial matches are stored and how many, 4 and 5 the same for those kept, 6 its first row of all.
+    partial matches are loaded, 8 the row of the first partial match, 9 how much work to do before a pause (1).
+    groups[g]: 0 first row, 1 row behind the last, 2 and 3 where its partial matches are stored and how many, 4 and 5
+    the same for those kept, 6 its first row of all.
     """
     group, row, partial, matches, kept = st[0], st[1], st[2], st[3], st[4]
     limit, keep, loaded, base = st[5], st[6], st[7], st[8]
+    work = st[9]
     variables, states = len(of_variable), len(follow) - 1
     first_states = follow[states]
     first_variables = 0
@@ -75,9 +77,10 @@ def match_events(
                 for r in range(partial):
                     copy_partial(ri, rf, base + r, ri, rf, r)
                 base = 0
-            if partial + 2 > len(ri) or matches + 1 > len(found):
+            if partial + 2 > len(ri) or matches + 1 > len(found) or work < 0:
                 status = 1
                 break
+            work -= partial + 1
             if partial + 1 > limit:
                 status = 2
                 break

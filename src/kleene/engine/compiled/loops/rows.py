@@ -66,6 +66,8 @@ def search(
 ):
     """Searches on from where `st` says: 0 at the end, 1 for a longer stack, 2 for room for matches, else an error.
 
+    Between two starts it pauses (6) after so many rows as st[10] says.
+
     st: 0 group, 1 start row, 2 depth + 1 or 0 between searches, 3 matches, 4 their states, 5 whether rows may follow,
     6 the most steps from one start, 7 steps so far, 8 matches before this start, 9 states before this start.
     groups[g]: 0 its first row, 1 the row behind its last, 2 the start to go on with, 3 matches so far, 4 whether its
@@ -77,6 +79,7 @@ def search(
     group, start, depth, matches, used = st[0], st[1], st[2] - 1, st[3], st[4]
     more_rows, most_steps, steps = st[5], st[6], st[7]
     before_matches, before_used = st[8], st[9]
+    work = st[10]
     count = len(variable_of)
     status = 0
     while group < len(groups):
@@ -88,6 +91,9 @@ def search(
         while start < stop_at:
             number = groups[group, 3] + 1
             if depth < 0:
+                if work < 0:
+                    status = 6
+                    break
                 if len(seen) > 0:
                     if seen[start] == 1:
                         break
@@ -142,6 +148,7 @@ def search(
                     for at in range(depth):
                         states[used + at] = stack_state[at + 1]
                     used += depth
+                    work -= depth
                     matches += 1
                     if ALL_MATCHES:
                         if matches - before_matches > most_steps:
@@ -202,6 +209,7 @@ def search(
                         continue
                 stack_edge[depth] = edge
                 depth += 1
+                work -= 1
                 state = target
                 edge, stop = edge_begin[state], edge_begin[state + 1]
                 stack_state[depth] = state

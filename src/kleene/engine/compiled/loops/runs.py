@@ -144,12 +144,15 @@ def advance(
 ):
     """Carries runs on from where `st` says, until the events end (0), room is needed (1), or an error (else).
 
+    After so much work as st[12] says it pauses (4), so that whoever calls can look at the clock.
+
     st: 0 group, 1 event, 2 runs, 3 nodes, 4 edges, 5 versions, 6 matches, 7 stamp, 8 kept runs, 9 the run limit,
     10 whether runs are kept for events to come, 11 whether the group's runs are loaded.
     """
     group, row, runs = st[0], st[1], st[2]
     nodes, edges, versions, matches, stamp, kept = st[3], st[4], st[5], st[6], st[7], st[8]
     run_limit, keep_runs, loaded = st[9], st[10], st[11]
+    work = st[12]
     status = 0
     while group < len(groups):
         if loaded == 0:
@@ -184,6 +187,10 @@ def advance(
             ):
                 status = 1
                 break
+            if work < 0:
+                status = 4
+                break
+            work -= need
             stamp += 1
             if not MERGE:
                 for component in range(COMPONENTS):

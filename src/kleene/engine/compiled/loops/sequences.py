@@ -265,6 +265,8 @@ def construct(
 ):
     """Walks back from accepting events and writes sequences; stops when `found` is full (1), or the limit met (3).
 
+    It also stops (1) after so many tries as st[9] says, so that whoever calls can look at the clock.
+
     st: 4 the accept, 5 the component to bind next (COMPONENTS: none yet), 6 sequences written, 7 those of this accept,
     8 candidates that were looked at.
     """
@@ -304,6 +306,9 @@ def construct(
             c = last - 1
             cursor[c] = 0 if BASIC else accepts[number, 1]
         while c < last:
+            if tried > st[9]:
+                st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
+                return 1
             k = cursor[c]
             if k < (0 if BASIC else base[c]):
                 c += 1

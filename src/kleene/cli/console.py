@@ -1,0 +1,148 @@
+"""What is said, where, and how the command ends. Nothing of an input or a query reaches a terminal unescaped."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn, TextIO
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from kleene.errors import AnalysisError, KleeneError, KleeneWarning, QuerySyntaxError, SchemaError
+from kleene.visible import visible
+
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would end with the exit code 1, which says that there is no match
+
+
+# Results go to standard output, everything about the work to standard error.
+output = _Output()
+notes = Console(stderr=True)
+
+NO_MATCH, QUERY_WRONG, INPUT_WRONG, FAILED, INTERRUPTED, NOT_READ = 1, 3, 4, 5, 130, 141
+
+
+def shown(text: str, style: str = "") -> Text:
+    """Text of any origin, as it may be shown; lines stay lines."""
+    return Text(visible(text, keep="\n"), style=style)
+
+
+def say(what: RenderableType, **options: Any) -> None:
+    output.print(what, **options)
+
+
+def note(text: str, style: str = "") -> None:
+    """Told beside the results; where nobody can be told, that is no reason to fail."""
+    with suppress(OSError):
+        notes.print(shown(text, style), soft_wrap=True)
+
+
+def note_warning(text: str) -> None:
+    note(f"warning: {_in_options(text)}", "yellow")
+
+
+def say_plainly(text: str) -> None:
+    """Not through rich: a pipe or a file gets it to the letter; a terminal, what it may be shown."""
+    print(visible(text, keep="\n\t") if sys.stdout.isatty() else text, flush=True)
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """What goes wrong as text and an exit code; only a bug shows its traceback."""
+    try:
+        with _warnings_as_notes():
+            yield
+    except KleeneError as error:
+        _fail(error)
+    except OSError as error:
+        raise typer.Exit(lost_output(error)) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception:
+        note(traceback.format_exc() + "This is a bug in Kleene.", "red")
+        raise typer.Exit(FAILED) from None
+
+
+def lost_output(error: OSError) -> int:
+    """The exit code where standard output cannot be written; if nobody reads it, there is nobody to be told."""
+    _drop(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return NOT_READ
+    note(f"error: standard output cannot be written: {error.strerror or error}", "bold red")
+    return FAILED
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Warnings of Kleene are told when all is done, after the results."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", KleeneWarning)
+        before, kept = warnings.showwarning, dict[str, None]()
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if isinstance(message, KleeneWarning):
+                kept[str(message)] = None
+            else:
+                before(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        try:
+            yield
+        finally:
+            for text in kept:
+                note_warning(text)
+
+
+def _fail(error: KleeneError) -> NoReturn:
+    codes = ((QuerySyntaxError, QUERY_WRONG), (AnalysisError, QUERY_WRONG), (SchemaError, INPUT_WRONG))
+    code = next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+    with suppress(OSError):
+        notes.print(Text("error: ", style="bold red") + shown(_in_options(str(error))), soft_wrap=True)
+    raise typer.Exit(code)
+
+
+_IN_OPTIONS = (
+    (r"df\.withWatermark\('.*?', '(.*?)'\) and order='time'", r'--watermark "\1" in place of --arrival'),
+    (r"Add \.withWatermark\(.*?, \"(.*?)\"\) to the stream, right before match", r'Add --watermark "\1"'),
+    (r"order='arrival'", "--arrival"),
+    (r'watermark="(.*?)"', r'--watermark "\1"'),
+    (r'max_ahead="(.*?)"', r'--max-ahead "\1"'),
+    (r"unbounded_state='allow'", "--unbounded-state"),
+    (r"another checkpointLocation", "another --output"),
+    (r"type_column=…, or use type_column=None", "--type-column"),
+    (
+        r"type_column=…, or give a dict of inputs by event type",
+        "--type-column, or give each type its own --input TYPE=PATH",
+    ),
+    (
+        r"Write: \{'Shelf': shelf_readings, 'Exit': exit_readings\}",
+        "Write: --input Shelf=shelf.csv --input Exit=exit.csv",
+    ),
+    (r"with tie_break\b", "with --tie-break"),
+)
+
+
+def _in_options(text: str) -> str:
+    """The text with what arguments of `match` are called on the command line."""
+    for words, option in _IN_OPTIONS:
+        text = re.sub(words, option, text)
+    return text
+
+
+def _drop(stream: TextIO) -> None:
+    """What is left to be written goes nowhere: Python would try again at its end, and change the exit code."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

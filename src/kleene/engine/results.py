@@ -1,0 +1,226 @@
+"""What engines find to batches of rows, in output order and in bounded memory.
+
+An engine gives parts: the rows of some matches, made only when they are asked for. Where a part is settled, nothing
+that follows comes before it, and its rows can go at once; else they wait in a sorter, which puts them in order by the
+events that complete them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.blocks import Block
+from kleene.engine.budget import Budget
+from kleene.engine.compiled.measures import MeasureProgram, computed_measures
+from kleene.engine.compiled.meter import Meter
+from kleene.engine.compiled.row_engine import FoundRows
+from kleene.engine.events import Events
+from kleene.engine.match_ids import MATCH_ID, match_ids
+from kleene.engine.matches import Array, FlatMatches
+from kleene.engine.output import output_table
+from kleene.engine.row_columns import one_row_table_and_order
+from kleene.engine.row_output import OutputRow, row_output_table, unmatched_rows
+from kleene.engine.rows import RowMaker
+from kleene.engine.spilling import RowSorter
+from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip
+from kleene.plan.plan import Plan
+
+ROWS_PER_BATCH = 10_000
+STATES_AT_ONCE = 1 << 17
+"""Rows of matches that are given out one by one at a time, each as a Python object."""
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultBatch:
+    """Some thousand rows of the result; for SASE, with the matches that they stand for, and their events.
+
+    `places` are the positions of the events that complete the matches.
+    """
+
+    table: pa.Table
+    places: Array | None = None
+    matches: FlatMatches | None = None
+    events: pa.Table | None = None
+
+    def without_first(self, rows: int) -> ResultBatch:
+        matches = None if self.matches is None else self.matches[rows : len(self.matches)]
+        places = None if self.places is None else self.places[rows:]
+        return ResultBatch(self.table.slice(rows), places, matches, self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Batches in output order. Where it is settled, all rows up to here come before all rows of later parts."""
+
+    batches: Iterable[ResultBatch]
+    is_settled: bool
+
+
+def in_output_order(parts: Iterable[Part], budget: Budget, holds_all: bool = False) -> Iterator[ResultBatch]:
+    """The batches in output order. Rows that wait do so in memory if the caller holds all of them anyway."""
+    sorter = RowSorter(budget.memory if holds_all else budget.at_once)
+    for part in parts:
+        if part.is_settled and sorter.is_empty:
+            yield from part.batches
+            continue
+        for batch in part.batches:
+            assert batch.places is not None
+            sorter.add(batch.table, batch.places)
+            budget.hold("rows that wait to be put in order", 2 * sorter.held_bytes)
+            budget.check_time()
+        if part.is_settled:
+            yield from _sorted_batches(sorter)
+            budget.hold("rows that wait to be put in order", 0)
+    yield from _sorted_batches(sorter)
+
+
+def as_found(parts: Iterable[Part]) -> Iterator[ResultBatch]:
+    """The batches in any order."""
+    return (batch for part in parts for batch in part.batches)
+
+
+def _sorted_batches(sorter: RowSorter) -> Iterator[ResultBatch]:
+    for table in sorter.tables():
+        yield from table_batches(table)
+
+
+def table_batches(whole: pa.Table) -> Iterator[ResultBatch]:
+    for start in range(0, whole.num_rows, ROWS_PER_BATCH):
+        yield ResultBatch(whole.slice(start, ROWS_PER_BATCH))
+
+
+def without_first(batches: Iterable[ResultBatch], rows: int) -> Iterator[ResultBatch]:
+    """The batches without so many rows, which were given out before."""
+    for batch in batches:
+        skipped = min(rows, batch.table.num_rows)
+        rows -= skipped
+        if skipped < batch.table.num_rows:
+            yield batch.without_first(skipped) if skipped else batch
+
+
+# ---- SASE
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRows:
+    """Makes rows of matches in a table."""
+
+    plan: Plan
+    table: pa.Table
+    measures: MeasureProgram | None
+    meter: Meter
+    with_times: bool = False
+    id_columns: Sequence[str] | None = None
+
+    def parts(self, blocks: Iterable[Block]) -> Iterator[Part]:
+        return (Part(self.batches(block.matches), block.is_settled) for block in blocks)
+
+    def batches(self, matches: FlatMatches) -> Iterator[ResultBatch]:
+        query, table = self.plan.query, self.table
+        assert isinstance(query, AnalyzedQuery)
+        assert query.schema is not None
+        events, started = Events(table, query.schema, query.order_by), perf_counter()
+        computed = {} if self.measures is None else computed_measures(self.measures, table, matches)
+        for start in range(0, len(matches), ROWS_PER_BATCH):
+            part = matches[start : start + ROWS_PER_BATCH]
+            here = {number: column.slice(start, ROWS_PER_BATCH) for number, column in computed.items()}
+            made = output_table(query, events, part, table.schema, self.with_times, here)
+            if self.id_columns is not None:
+                made = with_match_ids(made, table, part, self.plan, self.id_columns)
+            self.meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
+            yield ResultBatch(made, part.last, part, table)
+            started = perf_counter()
+
+
+def with_match_ids(
+    table: pa.Table, events: pa.Table | None, matches: FlatMatches | None, plan: Plan, names: Sequence[str]
+) -> pa.Table:
+    """The rows with a column of the matches' ids; where an event stands twice in the input, so may a match."""
+    assert events is not None
+    assert matches is not None
+    assert plan.query.schema is not None
+    return table.append_column(MATCH_ID, match_ids(events, matches, names, plan.query.schema))
+
+
+# ---- row patterns
+
+
+def found_row_parts(
+    query: AnalyzedRowPattern, found: Iterable[FoundRows], table: pa.Table, jit: bool
+) -> Iterator[Part]:
+    """The rows of matches that the compiled engine found in a whole table, part by part."""
+    if query.rows_per_match is RowsPerMatch.ONE:
+        for part, is_last in _with_last(found):
+            yield Part(_one_row_batches(query, part, jit), is_last or _gives_in_order(query, part))
+        return
+    maker = RowMaker(query, table)
+    covered = np.zeros(table.num_rows, np.bool_)
+    for part, is_last in _with_last(found):
+        rows = sorted(maker.rows_of(part), key=lambda row: row.order)
+        if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+            _cover(covered, part)
+            yield Part(output_batches(query, table, rows), False)
+        else:
+            yield Part(output_batches(query, table, rows), is_last or _gives_in_order(query, part))
+    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        unmatched = list(unmatched_rows(range(table.num_rows), np.flatnonzero(~covered).tolist()))
+        yield Part(output_batches(query, table, unmatched), True)
+
+
+def _with_last(items: Iterable[Item]) -> Iterator[tuple[Item, bool]]:
+    """Each item, and whether it is the last."""
+    rest = iter(items)
+    item = next(rest, None)
+    while item is not None:
+        following = next(rest, None)
+        yield item, following is None
+        item = following
+
+
+def _gives_in_order(query: AnalyzedRowPattern, found: FoundRows) -> bool:
+    """Whether later matches end later: they do not overlap, and partitions do not mix."""
+    after = query.definition.after_match or AfterMatch()
+    is_apart = query.definition.selection is not Selection.ALL_MATCHES and after.skip is Skip.PAST_LAST_ROW
+    order = found.grouped.order
+    return is_apart and (found.grouped.is_identity or bool((order[1:] > order[:-1]).all()))
+
+
+def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> Iterator[ResultBatch]:
+    table, order = one_row_table_and_order(query, found, jit)
+    ends = found.matches.starts + np.maximum(np.diff(found.matches.offsets), 1) - 1
+    places = found.grouped.order[ends] if len(ends) else ends
+    for at in range(0, len(order), ROWS_PER_BATCH):
+        numbers = order[at : at + ROWS_PER_BATCH]
+        yield ResultBatch(table.take(pa.array(numbers)), places[numbers])
+
+
+def _cover(covered: Array, found: FoundRows) -> None:
+    """Marks the positions of the rows that are in a match; an empty match is at a row, too."""
+    starts, lengths = found.matches.starts, np.maximum(np.diff(found.matches.offsets), 1)
+    change = np.zeros(len(covered) + 1, np.int64)
+    np.add.at(change, starts, 1)
+    np.add.at(change, starts + lengths, -1)
+    rows = np.flatnonzero(np.cumsum(change)[:-1])
+    covered[found.grouped.order[rows]] = True
+
+
+def output_batches(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow]) -> Iterator[ResultBatch]:
+    for start in range(0, len(rows), ROWS_PER_BATCH):
+        some = rows[start : start + ROWS_PER_BATCH]
+        places = np.array([row.order[0] for row in some], np.int64)
+        yield ResultBatch(row_output_table(query, table, some), places)
+
+
+def interpreted_row_parts(
+    query: AnalyzedRowPattern, table: pa.Table, rows: Iterable[Sequence[OutputRow]]
+) -> Iterator[Part]:
+    return (Part(output_batches(query, table, some), is_last) for some, is_last in _with_last(rows))

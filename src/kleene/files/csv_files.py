@@ -1,0 +1,121 @@
+"""CSV files as Arrow tables: a column has the first of `CANDIDATES` that fits every value in every file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.csv
+
+from kleene.errors import SchemaError, printable
+
+Read = TypeVar("Read")
+_BLOCK = 8 << 20
+TIMES = (
+    pa.date32(),
+    pa.timestamp("us"),
+    pa.timestamp("us", "UTC"),
+    pa.timestamp("ns"),
+    pa.timestamp("ns", "UTC"),
+)
+CANDIDATES = (pa.null(), pa.int64(), pa.float64(), pa.bool_(), *TIMES, pa.string())
+
+
+class MisfitError(Exception):
+    """A value of the column is not of the type that the column was read as."""
+
+    def __init__(self, column: str, words: str) -> None:
+        super().__init__(words)
+        self.column = column
+
+
+def settled_csv(files: Sequence[Path], read: Callable[[Path, pa.Schema], Read]) -> tuple[pa.Schema, list[Read]]:
+    """The columns of all the files, each with a type that fits its values, and what `read` made of each file so."""
+    ranks: dict[str, int] = {}
+    for file in files:
+        for field in _sampled(file):
+            ranks[field.name] = max(ranks.get(field.name, 0), _rank(field.type))
+    while True:
+        schema = pa.schema([(name, CANDIDATES[rank]) for name, rank in ranks.items()])
+        try:
+            return schema, [read(file, schema) for file in files]
+        except MisfitError as misfit:
+            if CANDIDATES[ranks[misfit.column]] == pa.string():
+                raise SchemaError(str(misfit)) from None
+            ranks[misfit.column] += 1
+
+
+def csv_table(file: Path, schema: pa.Schema) -> pa.Table:
+    """The rows of the file as they fit the schema, by the names of its columns: NULL where the file has none.
+
+    A value that does not fit raises a `MisfitError`.
+    """
+    with _misfits(file, schema):
+        return pyarrow.csv.read_csv(str(file), **_options(schema)).cast(schema)
+
+
+def csv_batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same rows, some megabytes at a time."""
+    with _misfits(file, schema), pyarrow.csv.open_csv(str(file), **_options(schema)) as reader:
+        for batch in reader:
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+@contextmanager
+def _misfits(file: Path, schema: pa.Schema) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        found = re.match(r"In CSV column #(\d+): (.*)", str(error), re.DOTALL)
+        if found is None:
+            raise
+        column = _sampled(file).names[int(found[1])]
+        raise _misfit(file, schema.field(column), found[2]) from None
+
+
+def _misfit(file: Path, field: pa.Field, words: str) -> MisfitError:
+    value = re.search(r"invalid value '(.*)'", words, re.DOTALL)
+    what = f"'{printable(value[1])}'" if value else "a value that is not UTF-8" if "UTF8" in words else "a value"
+    where = f"the column '{printable(field.name)}' of '{printable(str(file))}'"
+    return MisfitError(field.name, f"{where} has {what}, which is not of type {field.type}")
+
+
+def _sampled(file: Path) -> pa.Schema:
+    """The columns with the types that Arrow takes the first values for."""
+    with pyarrow.csv.open_csv(str(file), **_options()) as reader:
+        schema: pa.Schema = reader.schema
+    twice = [name for number, name in enumerate(schema.names) if name in schema.names[:number]]
+    if twice:
+        raise SchemaError(
+            f"the column '{printable(twice[0])}' stands twice in '{printable(str(file))}'",
+            hint="Give each column a name of its own in the first line of the file.",
+        )
+    return schema
+
+
+def _options(schema: pa.Schema | None = None) -> dict[str, Any]:
+    types = {} if schema is None else {field.name: field.type for field in schema}
+    return {
+        "read_options": pyarrow.csv.ReadOptions(block_size=_BLOCK),
+        "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            null_values=[""],
+            strings_can_be_null=True,
+            true_values=["true", "True", "TRUE"],
+            false_values=["false", "False", "FALSE"],
+            column_types=types,
+            include_columns=list(types),
+            include_missing_columns=schema is not None,
+        ),
+    }
+
+
+def _rank(type_: pa.DataType) -> int:
+    """Where the search for a column's type begins, by what Arrow takes the first values for."""
+    if pa.types.is_timestamp(type_):
+        return CANDIDATES.index(pa.timestamp("us", type_.tz))
+    return CANDIDATES.index(type_ if type_ in CANDIDATES else pa.string())
