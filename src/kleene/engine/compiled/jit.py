@@ -26,6 +26,7 @@ from pathlib import Path
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
+from kleene.engine.compiled.checked import checked
 from kleene.engine.compiled.code_folder import cache_folder, read, setting, source_at, stored_at, write, write_source
 from kleene.engine.compiled.machine_code import MachineCode, callable_of, untyped
 from kleene.engine.compiled.machine_code import compiled as machine_code_of
@@ -34,10 +35,12 @@ Kernels = Mapping[str, Callable[..., Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # "numpy": a float divided by zero is inf or nan, as in the columns, and costs no test in the loop. Nobody calls from C.
-# KLEENE_CHECK_BOUNDS=1 is for tests: whatever reads or writes beside an array is an IndexError, at some cost.
+# KLEENE_CHECK_BOUNDS is for tests: whatever reads or writes beside an array is an IndexError, at some cost, with "1" in
+# machine code, with "plain" in plain Python.
+_CHECKS = os.environ.get("KLEENE_CHECK_BOUNDS")
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
-    "boundscheck": os.environ.get("KLEENE_CHECK_BOUNDS") == "1",
+    "boundscheck": _CHECKS == "1",
     "nogil": True,
     "no_cfunc_wrapper": True,
 }
@@ -121,6 +124,8 @@ def _remember(key: str, kernels: Kernels) -> None:
 
 def _plain(source: str, signatures: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:
     functions = _functions_of(_executed(source, key, f"<kleene {key}>"))
+    if _CHECKS == "plain":
+        return {name: checked(functions[name]) for name in signatures}
     return {name: functions[name] for name in signatures}
 
 
