@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-rip bench-spark bench-stream \
+.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream \
   fuzz soak lock clean check-python check-java
 
 help: ## List the verbs
@@ -64,6 +64,9 @@ bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, t
 
 bench-plans: $(STAMP) ## Measure query plans: what each optimization is worth, beside the claims of SASE 2006
 	$(BIN)/python benchmarks/plans.py
+
+bench-results: $(STAMP) ## Measure what results cost in memory: in batches, and whole
+	$(BIN)/python benchmarks/results.py
 
 bench-rip: $(STAMP) ## Repeat the experiments of RIP 2013: run-based and state-based parallelism, in threads
 	$(BIN)/python benchmarks/rip.py

@@ -4,6 +4,7 @@ Sections, of which `--section` runs one alone:
 
     agreement   the generated engine against the reference engine on generated queries and tables, in all languages; the
                 last of each language are compiled as well
+    texts       hostile texts in all languages: refused with an error of Kleene's, or answered
     snapshots   forged snapshots, with right checksums, of every engine, in processes of their own with bounded memory
     bounds      all matching cases, and generated ones, in plain Python that checks every index; then some generated
                 ones as machine code that does
@@ -33,7 +34,7 @@ TESTS = Path(__file__).parent.parent / "tests"
 AT_ONCE = 500
 FORGERIES_OF_A_PROCESS = 10_000
 MOST_MEMORY = 8 << 30
-SECTIONS = ("agreement", "snapshots", "bounds")
+SECTIONS = ("texts", "agreement", "snapshots", "bounds")
 
 
 def main() -> int:
@@ -41,6 +42,7 @@ def main() -> int:
     parser.add_argument("--section", choices=SECTIONS, action="append", help="only this one")
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--compiled", type=int, default=500, help="how many of them are compiled as well")
+    parser.add_argument("--texts", type=int, default=20_000)
     parser.add_argument("--forgeries", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--forge-from", type=int, help=argparse.SUPPRESS)  # in a process of its own
@@ -50,7 +52,8 @@ def main() -> int:
         return forge(options.forge_from, options.forgeries)
     failures = 0
     for section in options.section or SECTIONS:
-        failures += {"agreement": agreement, "snapshots": snapshots, "bounds": bounds}[section](options)
+        sections = {"texts": texts, "agreement": agreement, "snapshots": snapshots, "bounds": bounds}
+        failures += sections[section](options)
     return 1 if failures else 0
 
 
@@ -60,6 +63,26 @@ def agreement(options: argparse.Namespace) -> int:
         count, compiled = options.cases // 3 + 1, options.compiled // 3 + 1
         failures += tried(language, count, options.seed, "generated")
         failures += tried(language, compiled, options.seed, "compiled")
+    return failures
+
+
+# ---- hostile texts
+
+
+def texts(options: argparse.Namespace) -> int:
+    """How many texts raised what is not Kleene's."""
+    from hostile_texts import outcome
+
+    began, found, failures = time.monotonic(), Counter[str](), 0
+    first = options.seed * 1_000_003
+    for number in range(first, first + options.texts):
+        try:
+            found[outcome(number)] += 1
+        except Exception:
+            failures += 1
+            print(f"text {number}", traceback.format_exc(limit=-6), sep="\n", flush=True)
+    told = ", ".join(f"{number:,} {kind}" for kind, number in found.most_common())
+    print(f"texts        hostile    {told}, {failures} failed, {time.monotonic() - began:.0f} s", flush=True)
     return failures
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from hostile_texts import outcome
 from kleene.ir.text import query_text
 
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
@@ -996,3 +997,9 @@ def test_events_nested_in_events_thirty_deep():
     chain = [f"FROM X{n} EVENT X{n}+ x[] WITHIN 1 events INTO X{n + 1}" for n in range(1, 30)]
     found = kleene.program("; ".join(["EVENT A a INTO X1", *chain])).match(EVENTS, order_by="t")
     assert {table.num_rows for table in found.values()} == {2}
+
+
+def test_hostile_texts_are_refused_or_answered() -> None:
+    """Many more are tried by `make fuzz`."""
+    found = {outcome(number) for number in range(600)}
+    assert found == {"refused", "answered"}
