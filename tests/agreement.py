@@ -11,8 +11,7 @@ from unittest import mock
 import pyarrow as pa
 
 import kleene
-from kleene.engine import reference, results, rows, run, spilling
-from kleene.engine.budget import Budget
+from kleene.engine import budget, reference, results, rows, run, spilling
 from kleene.engine.compiled.failures import GaveUpError
 from regex_strategies import outcome, random_regex_case, same_result
 from row_strategies import random_row_case
@@ -77,6 +76,8 @@ def disagreement(
 def tiny_blocks() -> Iterator[None]:
     """Results leave after every few rows, and what waits to be put in order does so on disk."""
     sizes = [
+        (budget, "_LEAST_AT_ONCE", 1 << 12),
+        (budget, "_MOST_AT_ONCE", 1 << 12),
         (run, "STATES_AT_ONCE", 16),
         (reference, "POSITIONS_AT_ONCE", 16),
         (rows, "ROWS_AT_ONCE", 7),
@@ -84,7 +85,6 @@ def tiny_blocks() -> Iterator[None]:
         (spilling, "ROWS_AT_ONCE", 8),
     ]
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(Budget, "at_once", 1 << 12))
         for module, name, size in sizes:
             stack.enter_context(mock.patch.object(module, name, size))
         yield

@@ -14,23 +14,24 @@ from typing import Any
 from kleene.errors import LimitError
 from kleene.plan.limits import NO_LIMITS, Limits
 
-_LEAST_AT_ONCE, _MOST_AT_ONCE = 1 << 22, 1 << 28
+_LEAST_AT_ONCE, _MOST_AT_ONCE, _MOST_OF_A_WHOLE = 1 << 22, 1 << 24, 1 << 28
 
 
 class Budget:
-    """What a call on so many events has used. Its clock starts when it is made."""
+    """What a call on so many events has used. Its clock starts when it is made.
 
-    def __init__(self, limits: Limits = NO_LIMITS, events: int = 0) -> None:
+    `at_once` is how many bytes of matches are held together before they are given out. A caller who holds the whole
+    result anyway gains by more: fewer rows must be put in order when they are made already.
+    """
+
+    def __init__(self, limits: Limits = NO_LIMITS, events: int = 0, is_whole: bool = False) -> None:
         self.limits = limits
         self.memory = available_memory() // 2 if limits.memory is None else limits.memory
+        most = _MOST_OF_A_WHOLE if is_whole else _MOST_AT_ONCE
+        self.at_once = max(_LEAST_AT_ONCE, min(self.memory // 16, most))
         self._deadline = None if limits.seconds is None else monotonic() + limits.seconds
         self._held: dict[str, int] = {}
         self._events, self._at, self._found = events, 0, 0
-
-    @property
-    def at_once(self) -> int:
-        """How many bytes of matches are worth holding together before they are given out."""
-        return max(_LEAST_AT_ONCE, min(self.memory // 16, _MOST_AT_ONCE))
 
     @property
     def seconds_left(self) -> float | None:

@@ -55,7 +55,7 @@ FEW_BYTES, FEW_SECONDS = 1 << 24, 2.0
 
 def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Sequence[str] | None = None) -> pa.Table:
     """The matches as rows, in output order; with the columns that ids are made of, each with its id."""
-    budget = Budget(plan.limits, table.num_rows)
+    budget = Budget(plan.limits, table.num_rows, is_whole=True)
     held: list[pa.Table] = []
     for batch in Runner(plan).batches(table, with_times, id_columns, budget=budget, holds_all=True):
         held.append(batch.table)
@@ -231,7 +231,7 @@ class Runner:
         else:
             assert isinstance(program, RowProgram)
             is_one = query.rows_per_match is RowsPerMatch.ONE
-            found = find_row_matches(program, table, limit, budget, budget.at_once // 32 if is_one else STATES_AT_ONCE)
+            found = find_row_matches(program, table, limit, budget, budget.at_once // 8 if is_one else STATES_AT_ONCE)
             yield from found_row_parts(query, found, table, program.jit)
 
     def _compiled_blocks(self, table: pa.Table, budget: Budget) -> Iterator[Block]:
