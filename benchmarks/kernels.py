@@ -97,7 +97,8 @@ class RowPattern:
         self._program = RowProgram(self._query)
 
     def find(self, events: pa.Table) -> int:
-        return len(find_row_matches(self._program, events, DEFAULT_RUN_LIMIT).matches)
+        found = find_row_matches(self._program, events, DEFAULT_RUN_LIMIT)
+        return sum(len(part.matches) for part in found)
 
     def find_plainly(self, events: pa.Table) -> int:
         columns = _plain_columns(self._query, events)

@@ -68,10 +68,10 @@ class PartitionMatcher:
         columns: Mapping[str, list[PlainValue]],
         count: int,
         run_limit: int,
-        budget: Budget,
+        budget: Budget | None = None,
     ) -> None:
         self._query, self._columns, self._count, self._run_limit = query, columns, count, run_limit
-        self._budget = budget
+        self._budget = Budget(events=count) if budget is None else budget
         self._conditions = dict(query.conditions)
         self._members = query.members
         self._times = times_of(columns[query.order_by[0].name], query.time_type) if query.definition.window else []

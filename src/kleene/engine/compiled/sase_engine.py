@@ -181,17 +181,21 @@ class SaseProgress:
 
     def _parts(self, feed: Feed) -> Iterator[FlatMatches]:
         """All matches that can be given out now, by rows; those that end together are in one part."""
-        started, judging = perf_counter(), self.meter.seconds("Judge")
+        started = perf_counter() - self.meter.seconds("Judge")
         for found, groups in self._matches(feed):
             if self.format is Format.NON_OVERLAPPING:
                 places = feed.positions[found.first], feed.positions[found.last]
                 found = without_overlaps(found, feed.grouped.numbers[groups], *places, self.ended, self.program.jit)
             self.budget.count(len(found))
             self.budget.add("its matches", 2 * size_of(found))  # they are held twice while they are put in order
-            spent = perf_counter() - started - (self.meter.seconds("Judge") - judging)
-            self.meter.add("RunScan", 0, 0, spent)
+            self._spent_since(started)
             yield found
-            started, judging = perf_counter(), self.meter.seconds("Judge")
+            started = perf_counter() - self.meter.seconds("Judge")
+        self._spent_since(started)
+
+    def _spent_since(self, started: float) -> None:
+        """Counts the time since then, of which judging has its own count."""
+        self.meter.add("RunScan", 0, 0, perf_counter() - self.meter.seconds("Judge") - started)
 
     def _arranged(self, feed: Feed, parts: list[FlatMatches]) -> FlatMatches:
         """Matches by their positions in the table, in output order."""
