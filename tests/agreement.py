@@ -82,7 +82,7 @@ def tiny_blocks() -> Iterator[None]:
         (reference, "POSITIONS_AT_ONCE", 16),
         (rows, "ROWS_AT_ONCE", 7),
         (results, "ROWS_PER_BATCH", 32),
-        (spilling, "ROWS_AT_ONCE", 8),
+        (spilling, "MOST_RUNS", 3),
     ]
     with ExitStack() as stack:
         for module, name, size in sizes:

@@ -137,3 +137,41 @@ def test_version_that_no_run_has_does_not_go_round_for_ever(real):
     progress = Progress.restore(query, snapshots.pack(parts))
     with pytest.raises(kleene.SnapshotError, match="'version' does not fit"):
         progress.feed(stream(60).slice(40))
+
+
+def forged_parts(query, engine_options, fed, change):
+    """A restored progress of the parts of a real snapshot, changed."""
+    like = fed.slice(0, 1)
+    progress = query.progress(like, **engine_options)
+    progress.feed(fed)
+    parts = snapshots.unpack(progress.snapshot())
+    change(parts)
+    return query.progress(like, snapshot=snapshots.pack(parts), **engine_options)
+
+
+def test_lists_that_nothing_leads_out_of_do_not_go_round_for_ever() -> None:
+    def change(parts) -> None:
+        kept = parts["kept_table"]
+        times = pa.array([-1000, -999, -998, 3])
+        parts["kept_table"] = kept.set_column(kept.column_names.index("t"), "t", times)
+        parts["stored_i"][:, 4] = 3
+        parts["node"][:-1, 4:6] = 0
+        parts["node"][-1, 4] = 3
+        parts["node"][5, 4:6] = 3
+
+    query = kleene.sase("PATTERN SEQ(A+ a[], B b) WITHIN 10 RETURN count(a[]) AS n")
+    options = {"order_by": "t", "engine": "generated", "algorithm": "merge"}
+    fed = pa.table({"type": ["A"] * 4, "t": range(4)})
+    with pytest.raises(kleene.SnapshotError, match="'node' does not fit"):
+        forged_parts(query, options, fed, change).feed(pa.table({"type": ["A", "B"], "t": [4, 5]}))
+
+
+def test_rows_that_were_never_seen_cannot_be_matched() -> None:
+    def change(parts) -> None:
+        parts["state"][0, 3] = parts["state"][0, 0] + 50_000_000
+
+    query = kleene.match_recognize("""ORDER BY t MEASURES COUNT(*) AS n ALL ROWS PER MATCH WITH UNMATCHED ROWS
+        PATTERN (A B) DEFINE A AS x > 0, B AS x > 100""")
+    fed = pa.table({"t": range(3), "x": [1, 2, 3]})
+    with pytest.raises(kleene.SnapshotError, match="'state' does not fit"):
+        forged_parts(query, {"engine": "generated"}, fed, change)

@@ -112,7 +112,7 @@ def test_a_limit_on_a_stream_is_that_of_a_piece() -> None:
     ("given", "says"),
     [
         ({"memory_limit": "2 XB"}, "memory_limit is a number of bytes"),
-        ({"memory_limit": 12}, "from 1,048,576 up"),
+        ({"memory_limit": 12}, "from 1,000,000 up"),
         ({"memory_limit": True}, "True was given"),
         ({"match_limit": 0}, "match_limit is a whole number from 1 up"),
         ({"match_limit": 2.5}, "2.5 was given"),
@@ -203,7 +203,7 @@ def test_matches_of_an_event_stay_together_however_they_are_cut() -> None:
 
 @pytest.mark.parametrize("most_bytes", [1, 200, 1 << 20])
 def test_sorter_keeps_equal_rows_as_they_came(monkeypatch, most_bytes: int) -> None:
-    monkeypatch.setattr(spilling, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(spilling, "MOST_RUNS", 4)
     chance, sorter, expected = random.Random(most_bytes), RowSorter(most_bytes), []
     for part in range(30):
         numbers = sorted(chance.choices(range(12), k=chance.randrange(9)))
@@ -223,3 +223,65 @@ def test_a_full_disk_is_a_sentence(monkeypatch) -> None:
     sorter = RowSorter(1)
     with pytest.raises(kleene.ExecutionError, match=r"cannot be written to disk: .*No space left"):
         sorter.add(pa.table({"x": [1]}), np.array([1]))
+
+
+def test_sorter_holds_a_part_of_what_lies_on_disk() -> None:
+    sorter = RowSorter(1 << 16)
+    for part in range(40):
+        sorter.add(pa.table({"text": ["x" * 500] * 150}), np.arange(150) * 40 + part)
+        assert len(sorter._runs) < spilling.MOST_RUNS
+        assert all(not len(run.numbers) for run in sorter._runs)
+    sizes = [table.nbytes for table in sorter.tables()]
+    assert sum(sizes) >= 40 * 150 * 500
+    assert max(sizes) < 1 << 18
+
+
+# ---- what a limit must see
+
+
+@pytest.mark.parametrize("engine", ["generated", "reference"])
+def test_time_limit_holds_while_rows_are_made(engine: str) -> None:
+    query = kleene.match_recognize("ORDER BY t MEASURES sum(t + 1) AS z ALL ROWS PER MATCH PATTERN (A+)")
+    with pytest.raises(kleene.LimitError, match=r"time limit of 0\.5 seconds"):
+        query.match(events(1_500), engine=engine, time_limit=0.5)
+
+
+def test_time_limit_holds_while_matches_are_judged() -> None:
+    table = pa.table({"type": ["A"] * 200 + ["N"] * 800 + ["B"] * 200, "t": range(1200), "x": [1] * 1200})
+    query = kleene.sase("PATTERN SEQ(A a, !(N n), B b) WHERE n.x = a.x + b.x + 100")
+    with pytest.raises(kleene.LimitError, match=r"time limit of 0\.3 seconds"):
+        query.match(table, order_by="t", engine="generated", time_limit=0.3)
+
+
+TOGETHER = {"order_by": "t", "engine": "generated", "memory_limit": "1 MB"}
+
+
+def test_matches_to_choose_from_count_towards_the_memory_limit() -> None:
+    options = {"algorithm": "backtrack", "format": "non_overlapping", "run_limit": 10**9}
+    with pytest.raises(kleene.LimitError, match="memory limit"):
+        KLEENE.match(events(16, "B"), **TOGETHER, **options)
+
+
+def test_matches_that_wait_count_towards_the_memory_limit() -> None:
+    query = kleene.sase("PATTERN SEQ(A+ a[], B b, !(C c)) WITHIN 100")
+    progress = query.progress(events(1), **TOGETHER)
+    with pytest.raises(kleene.LimitError, match="memory limit"):
+        progress.feed(events(16, "B"))
+
+
+def test_large_values_make_small_batches() -> None:
+    table = pa.table({"type": ["A"] * 60, "t": range(60), "s": ["x" * 50_000] * 60})
+    query = kleene.sase("PATTERN SEQ(A a, A b) RETURN a.s || b.s AS s")
+    sizes = [batch.num_rows for batch in query.match_batches(table, order_by="t", engine="generated")]
+    assert sum(sizes) == 60 * 59 // 2
+    assert max(sizes[1:]) < 400
+
+
+@pytest.mark.parametrize("engine", ["generated", "compiled"])
+def test_negation_at_the_end_in_pieces(engine: str) -> None:
+    table = pa.table({"type": list("BCBC"), "t": [1, 2, 3, 9], "k": [1, 1, 2, 2], "n": [0, 1, 2, 3]})
+    query = kleene.sase("""
+        PATTERN SEQ(B a, C b, !(B y)) WHERE skip_till_next_match(a, b) { [k] } WITHIN 3 RETURN a.n AS n""")
+    progress = query.progress(table, order_by="t", engine=engine)
+    parts = [progress.feed(table.slice(0, 2)), progress.feed(table.slice(2, 2)), progress.finish()]
+    assert pa.concat_tables(parts).to_pylist() == query.match(table, order_by="t", engine="reference").to_pylist()

@@ -28,7 +28,7 @@ class Budget:
         self.limits = limits
         self.memory = available_memory() // 2 if limits.memory is None else limits.memory
         most = _MOST_OF_A_WHOLE if is_whole else _MOST_AT_ONCE
-        self.at_once = max(_LEAST_AT_ONCE, min(self.memory // 16, most))
+        self.at_once = min(most, max(self.memory // 16, min(_LEAST_AT_ONCE, self.memory // 8)))
         self._deadline = None if limits.seconds is None else monotonic() + limits.seconds
         self._held: dict[str, int] = {}
         self._events, self._at, self._found = events, 0, 0

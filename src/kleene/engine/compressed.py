@@ -21,6 +21,7 @@ from kleene.engine.events import Events
 from kleene.engine.inputs import attributes_of
 from kleene.engine.matches import FlatMatches, flat_matches, joined
 from kleene.engine.output import output_table
+from kleene.engine.saved_parts import require
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import SnapshotError
 from kleene.ir.options import Format
@@ -333,7 +334,7 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
         offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
         p, origin = np.empty(room * 16 + len(stack), ROW), np.empty(room, np.int64)
         # Few matches are asked for at a time, so plain Python will do.
-        shared_loops(False)["expand_merged"](
+        status = shared_loops(False)["expand_merged"](
             st,
             done,
             len(done),
@@ -353,6 +354,7 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
             p,
             origin,
         )
+        require(status != 4, "nodes")
         count = int(st[2])
         parts.append(FlatMatches(offsets[: count + 1], lengths[:count], p[: st[3]].copy()))
         budget.add("its matches", 4 * size_of(parts[-1]))

@@ -33,7 +33,10 @@ from kleene.engine.spilling import RowSorter
 from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip
 from kleene.plan.plan import Plan
 
-ROWS_PER_BATCH = 10_000
+ROWS_PER_BATCH, BYTES_PER_BATCH = 10_000, 1 << 24
+"""A batch has so many rows, or fewer where they are large."""
+FIRST_ROWS = 1_000
+"""Rows of the first batch, by which it shows how large they are."""
 STATES_AT_ONCE = 1 << 17
 """Rows of matches that are given out one by one at a time, each as a Python object."""
 Item = TypeVar("Item")
@@ -70,7 +73,9 @@ def in_output_order(parts: Iterable[Part], budget: Budget, holds_all: bool = Fal
     sorter = RowSorter(budget.memory if holds_all else budget.at_once)
     for part in parts:
         if part.is_settled and sorter.is_empty:
-            yield from part.batches
+            for batch in part.batches:
+                budget.check_time()
+                yield batch
             continue
         for batch in part.batches:
             assert batch.places is not None
@@ -130,13 +135,16 @@ class MatchRows:
         assert query.schema is not None
         events, started = Events(table, query.schema, query.order_by), perf_counter()
         computed = {} if self.measures is None else computed_measures(self.measures, table, matches)
-        for start in range(0, len(matches), ROWS_PER_BATCH):
-            part = matches[start : start + ROWS_PER_BATCH]
-            here = {number: column.slice(start, ROWS_PER_BATCH) for number, column in computed.items()}
+        start, rows = 0, ROWS_PER_BATCH if query.measures is None else min(FIRST_ROWS, ROWS_PER_BATCH)
+        while start < len(matches):
+            part = matches[start : start + rows]
+            here = {number: column.slice(start, rows) for number, column in computed.items()}
             made = output_table(query, events, part, table.schema, self.with_times, here)
             if self.id_columns is not None:
                 made = with_match_ids(made, table, part, self.plan, self.id_columns)
             self.meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
+            start += len(part)
+            rows = min(max(len(part) * BYTES_PER_BATCH // max(made.nbytes, 1), 1), ROWS_PER_BATCH)
             yield ResultBatch(made, part.last, part, table)
             started = perf_counter()
 
@@ -155,7 +163,7 @@ def with_match_ids(
 
 
 def found_row_parts(
-    query: AnalyzedRowPattern, found: Iterable[FoundRows], table: pa.Table, jit: bool
+    query: AnalyzedRowPattern, found: Iterable[FoundRows], table: pa.Table, jit: bool, budget: Budget
 ) -> Iterator[Part]:
     """The rows of matches that the compiled engine found in a whole table, part by part."""
     if query.rows_per_match is RowsPerMatch.ONE:
@@ -165,7 +173,7 @@ def found_row_parts(
     maker = RowMaker(query, table)
     covered = np.zeros(table.num_rows, np.bool_)
     for part, is_last in _with_last(found):
-        rows = sorted(maker.rows_of(part), key=lambda row: row.order)
+        rows = sorted(_in_time(maker.rows_of(part), budget), key=lambda row: row.order)
         if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
             _cover(covered, part)
             yield Part(output_batches(query, table, rows), False)
@@ -174,6 +182,12 @@ def found_row_parts(
     if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
         unmatched = list(unmatched_rows(range(table.num_rows), np.flatnonzero(~covered).tolist()))
         yield Part(output_batches(query, table, unmatched), True)
+
+
+def _in_time(rows: Iterable[OutputRow], budget: Budget) -> Iterator[OutputRow]:
+    for row in rows:
+        budget.check_time()
+        yield row
 
 
 def _with_last(items: Iterable[Item]) -> Iterator[tuple[Item, bool]]:

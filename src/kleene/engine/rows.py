@@ -104,7 +104,9 @@ def _interpreted_rows(
             budget.count(1)
             budget.reach(positions[match.start])
             covered[match.start : match.last + 1] = b"\1" * (match.last + 1 - match.start)
-            yield from output_rows(query, [match], here, positions)
+            for row in output_rows(query, [match], here, positions):
+                budget.check_time()
+                yield row
         if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
             yield from unmatched_rows(positions, (row for row in range(len(positions)) if not covered[row]))
 
@@ -144,12 +146,13 @@ def _unmatched(found: FoundRows) -> Iterator[OutputRow]:
     for at in range(len(found.groups)):
         begin = int(found.groups[at, 0])
         positions = found.grouped.order[begin : int(found.groups[at, 5])].tolist()
-        covered = set(range(int(found.began[at]), int(found.covered[at])))
+        covered = np.zeros(len(positions), np.bool_)
+        covered[: max(int(found.covered[at]), 0)] = True
         for number in np.flatnonzero(groups == at).tolist():
             first = int(starts[number]) - begin
-            covered.update(range(first, first + int(lengths[number])))
+            covered[first : first + int(lengths[number])] = True
         rows = range(int(found.began[at]), int(found.decided[at]))
-        yield from unmatched_rows(positions, (row for row in rows if row not in covered))
+        yield from unmatched_rows(positions, (row for row in rows if not covered[row]))
 
 
 def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:

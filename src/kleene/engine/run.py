@@ -193,8 +193,10 @@ class Runner:
 
     def _few(self, table: pa.Table, rows: MatchRows, budget: Budget) -> list[Part] | None:
         """What the interpreter finds; None if that is much, or it meets a limit that the engine may not come near."""
+        budget.check_time()
         left = budget.seconds_left
-        quick = Budget(replace(budget.limits, seconds=min(FEW_SECONDS, left or FEW_SECONDS)), table.num_rows)
+        seconds = FEW_SECONDS if left is None else min(FEW_SECONDS, max(left, 1e-6))
+        quick = Budget(replace(budget.limits, seconds=seconds), table.num_rows)
         found: list[Part] = []
         size = 0
         try:
@@ -232,7 +234,7 @@ class Runner:
             assert isinstance(program, RowProgram)
             is_one = query.rows_per_match is RowsPerMatch.ONE
             found = find_row_matches(program, table, limit, budget, budget.at_once // 8 if is_one else STATES_AT_ONCE)
-            yield from found_row_parts(query, found, table, program.jit)
+            yield from found_row_parts(query, found, table, program.jit, budget)
 
     def _compiled_blocks(self, table: pa.Table, budget: Budget) -> Iterator[Block]:
         program, plan = self._program, self.plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from kleene.errors import ExecutionError, printable
 
 Array = np.ndarray[Any, Any]
 _PLACE = "__kleene_place"
-ROWS_AT_ONCE = 1 << 14
-"""Rows of a run on disk that are read at a time."""
+MOST_RUNS = 32
+"""How many runs lie on disk before they are made one: each is a file that is open."""
 
 
 class RowSorter:
@@ -37,7 +37,7 @@ class RowSorter:
         self._held.append(rows.append_column(_PLACE, pa.array(numbers, pa.int64())))
         self.held_bytes += self._held[-1].nbytes
         if self.held_bytes > self._most_bytes:
-            self._runs.append(_Run(self._taken()))
+            self._spill()
 
     def tables(self) -> Iterator[pa.Table]:
         """All rows so far; the sorter is empty then."""
@@ -46,10 +46,17 @@ class RowSorter:
                 yield self._taken().drop_columns([_PLACE])
             return
         if self._held:
-            self._runs.append(_Run(self._taken()))
+            self._spill()
         runs, self._runs = self._runs, []
         for table in _merged(runs):
             yield table.drop_columns([_PLACE])
+
+    def _spill(self) -> None:
+        """Writes what is held to disk, in pieces of which one of every run fits in memory."""
+        bytes_at_once = self._most_bytes // MOST_RUNS
+        self._runs.append(_Run([self._taken()], bytes_at_once))
+        if len(self._runs) == MOST_RUNS:
+            self._runs = [_Run(_merged(self._runs), bytes_at_once)]
 
     def _taken(self) -> pa.Table:
         whole = pa.concat_tables(self._held)
@@ -72,35 +79,39 @@ def _sorted(table: pa.Table) -> pa.Table:
 class _Run:
     """Sorted rows on disk, of which some are in memory. The file has no name: it goes with the process."""
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, tables: Iterable[pa.Table], bytes_at_once: int) -> None:
         try:
             self._file: IO[bytes] = tempfile.TemporaryFile(dir=spill_folder())  # noqa: SIM115  # outlives the function
-            with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), table.schema) as writer:
-                writer.write_table(table, max_chunksize=ROWS_AT_ONCE)
+            _write(self._file, tables, bytes_at_once)
             self._file.seek(0)
         except OSError as error:
             raise ExecutionError(
                 f"rows that wait to be put in order cannot be written to disk: {printable(str(error), 200)}",
                 hint="Make room in the folder for temporary files, or name another with TMPDIR; or raise memory_limit.",
             ) from None
-        self._reader = pa.ipc.open_stream(pa.PythonFile(self._file, "r"))
-        self.table, self.numbers, self.has_more = table.slice(0, 0), np.empty(0, np.int64), True
-        self.fill()
+        self._reader: pa.RecordBatchReader | None = None
+        self.table: pa.Table | None = None
+        self.numbers = np.empty(0, np.int64)
 
-    def fill(self) -> None:
-        """Reads on if no row is left in memory."""
-        while self.has_more and not self.table.num_rows:
+    def fill(self) -> bool:
+        """Reads on if no row is left in memory; False if there is none on disk, either."""
+        if self._file.closed:
+            return bool(len(self.numbers))
+        if self._reader is None:
+            self._reader = pa.ipc.open_stream(pa.PythonFile(self._file, "r"))
+        while not len(self.numbers):
             try:
                 self.table = pa.Table.from_batches([self._reader.read_next_batch()])
                 self.numbers = _numbers(self.table)
             except StopIteration:
-                self.has_more = False
                 self._file.close()
+                return False
+        return True
 
     def take(self, rows: int) -> pa.Table:
+        assert self.table is not None
         taken = self.table.slice(0, rows)
         self.table, self.numbers = self.table.slice(rows), self.numbers[rows:]
-        self.fill()
         return taken
 
     def take_before(self, number: int) -> pa.Table:
@@ -108,13 +119,24 @@ class _Run:
         return self.take(int(np.searchsorted(self.numbers, number, "left")))
 
     def take_all_of(self, number: int) -> Iterator[pa.Table]:
-        while len(self.numbers) and self.numbers[0] == number:
+        while self.fill() and self.numbers[0] == number:
             yield self.take(int(np.searchsorted(self.numbers, number, "right")))
+
+
+def _write(file: IO[bytes], tables: Iterable[pa.Table], bytes_at_once: int) -> None:
+    writer: pa.RecordBatchStreamWriter | None = None
+    for table in tables:
+        if writer is None:
+            writer = pa.ipc.new_stream(pa.PythonFile(file, "w"), table.schema)
+        rows = max(table.num_rows * bytes_at_once // max(table.nbytes, 1), 1)
+        writer.write_table(table, max_chunksize=rows)
+    assert writer is not None
+    writer.close()
 
 
 def _merged(runs: list[_Run]) -> Iterator[pa.Table]:
     """The rows of all runs in order; of equal numbers, those of earlier runs first."""
-    while runs := [run for run in runs if run.table.num_rows]:
+    while runs := [run for run in runs if run.fill()]:
         # What comes before the last row in memory of every run can go. Rows of that one number may be any number of
         # rows: they go run by run, so that they need not be held together.
         bound = min(int(run.numbers[-1]) for run in runs)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kleene.errors import UnsupportedError, shown
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_LEAST_MEMORY = 1 << 20
+_LEAST_MEMORY = 10**6
 
 
 @dataclass(frozen=True, slots=True)

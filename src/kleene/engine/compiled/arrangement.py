@@ -64,7 +64,8 @@ def arranged(parts: Sequence[FlatMatches], row_order: Array, components: int, ji
     at = 0
     for part in parts:
         own = np.ascontiguousarray(targets[at : at + len(part)])
-        shared_loops(jit)["place_matches"](own, part.offsets, part.positions, row_order, positions)
+        rows = np.ascontiguousarray(part.positions, ROW)  # what waited in a stream has wide ones
+        shared_loops(jit)["place_matches"](own, part.offsets, rows, row_order, positions)
         at += len(part)
     return FlatMatches(offsets, lengths[order], positions)
 

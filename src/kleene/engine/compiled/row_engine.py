@@ -538,3 +538,4 @@ class RowProgress:
         self.kept_numbers = parts.array("kept_numbers", kept, low=0, high=len(self.state))
         sizes = np.bincount(self.kept_numbers, minlength=len(self.state))
         require(bool((self.state[:, 1] <= sizes).all()), "state")
+        require(bool((self.state[:, 3] - self.state[:, 0] <= sizes).all()), "state")

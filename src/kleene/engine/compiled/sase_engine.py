@@ -53,8 +53,8 @@ from kleene.ir.options import Format, Strategy
 ROWS_AT_ONCE = 1 << 22
 """How many rows of matches are written out at a time."""
 NO_LIMIT = 1 << 62
-WORK_AT_ONCE = 1 << 26
-"""How much a kernel does before it pauses, so that limits can be looked at."""
+WORK_AT_ONCE, JUDGED_AT_ONCE = 1 << 26, 1 << 14
+"""How much a kernel does before it pauses, so that limits can be looked at; and how many matches are judged."""
 
 
 class SaseProgram(Program[Generated]):
@@ -199,6 +199,7 @@ class SaseProgress:
 
     def _arranged(self, feed: Feed, parts: list[FlatMatches]) -> FlatMatches:
         """Matches by their positions in the table, in output order."""
+        self.budget.check_time()
         found = arranged(parts, feed.grouped.order, len(self.program.query.components), self.program.jit)
         self.budget.hold("its matches", 0)
         return found
@@ -522,7 +523,10 @@ class SaseProgress:
         assert self.buffer is not None
         must_wait = self.waits_for_the_end and (self.buffer.counts[10] or self.pending is not None)
         if must_wait or (backtracks and self.format is Format.NON_OVERLAPPING):
-            parts = list(pieces)
+            parts: list[tuple[FlatMatches, Array]] = []
+            for part in pieces:
+                parts.append(part)
+                self.budget.add("its matches", size_of(part[0]))
             found = joined([part for part, _ in parts], len(self.program.query.components))
             group_of = np.concatenate([EMPTY, *(groups for _, groups in parts)])
             yield self.judged(feed, *self._wait_for_the_end(feed, found, group_of))
@@ -647,7 +651,7 @@ class SaseProgress:
                 if status != 1:
                     break
                 stack, trail = grown(stack, 2 * len(stack)), grown(trail, 2 * len(trail))
-            require(status != 4, "version")
+            require(status != 4, "node" if self.program.algorithm == "merge" else "version")
             if status == 3:
                 raise self._too_many_matches(feed, int(completions[st[0], 2]))
             if status == 2 and st[1] > 0 and st[0] != measured and most < NO_LIMIT:
@@ -663,7 +667,7 @@ class SaseProgress:
         """An error if the matches of one completion are too many, or too large, to be made."""
         assert self.buffer is not None
         totals, row = np.zeros(2, np.int64), int(completion[2])
-        shared_loops(self.program.jit)["measure_merged"](
+        status = shared_loops(self.program.jit)["measure_merged"](
             int(completion[0]),
             row,
             most,
@@ -672,6 +676,7 @@ class SaseProgress:
             np.empty(len(feed.grouped) + 1, np.int64),
             totals,
         )
+        require(status == 0, "node")
         if totals[0] > most:
             raise self._too_many_matches(feed, row)
         self.budget.hold("all matches that end at one event", 2 * int(totals[1]) * ROW().itemsize)
@@ -689,7 +694,20 @@ class SaseProgress:
         self.meter.add("RunScan", 0, len(found), 0.0)
         if not generated.has_accept or not len(found):
             return found, group_of
-        started, index = perf_counter(), self._index(feed)
+        started = perf_counter()
+        ok = np.concatenate(
+            [
+                self._accepted(feed, found[at : at + JUDGED_AT_ONCE], group_of[at : at + JUDGED_AT_ONCE])
+                for at in range(0, len(found), JUDGED_AT_ONCE)
+            ]
+        )
+        kept = chosen_matches(found, np.flatnonzero(ok))
+        self.meter.add("Judge", len(found), len(kept), perf_counter() - started)
+        return kept, group_of[ok == 1]
+
+    def _accepted(self, feed: Feed, found: FlatMatches, group_of: Array) -> Array:
+        """For each match, whether no negation and no HAVING forbids it."""
+        self.budget.check_time()
         ok = np.zeros(len(found), np.int64)
         with np.errstate(all="ignore"):
             status = feed.kernel.functions["accept"](
@@ -697,18 +715,16 @@ class SaseProgress:
                 found.offsets,
                 np.ascontiguousarray(found.lengths),
                 np.ascontiguousarray(found.positions, ROW),
-                group_of,
-                *index.arguments,
+                np.ascontiguousarray(group_of),
+                *self._index(feed).arguments,
                 feed.any_times,
                 feed.given.columns,
                 feed.given.integers,
                 feed.given.floats,
             )
         if status < 0:
-            raise GaveUpError(generated.layout.errors[-1000 - status])
-        kept = chosen_matches(found, np.flatnonzero(ok))
-        self.meter.add("Judge", len(found), len(kept), perf_counter() - started)
-        return kept, group_of[ok == 1]
+            raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
+        return ok
 
     def _index(self, feed: Feed) -> NegationIndex:
         """The events that the judged negations may be about."""
@@ -736,6 +752,7 @@ class SaseProgress:
         waiting = np.flatnonzero(~is_closed)
         if len(waiting):
             self.pending = Pending(chosen_matches(found, waiting), feed.grouped.numbers[group_of[waiting]])
+            self.budget.hold("matches that wait for the end of their windows", size_of(self.pending.matches))
         return chosen_matches(found, np.flatnonzero(is_closed)), group_of[is_closed]
 
     def in_table(self, feed: Feed, found: FlatMatches) -> FlatMatches:

@@ -54,8 +54,9 @@ MOST_TO_CHOOSE = 0.7
 """If fewer events than this part of all can be used, keys are numbered for those alone."""
 MOST_HEIGHTS = 1 << 12
 """Sequences over more instances of one stack than this are sorted by merging."""
-TRIES_AT_ONCE = 1 << 26
+TRIES_AT_ONCE = 1 << 18
 """How many candidates construction looks at before it pauses, so that limits can be looked at."""
+FILTERED_AT_ONCE = 1 << 14
 LATE = ("NegationInLastPlace", "Having")
 
 
@@ -170,8 +171,13 @@ class SequenceProgress:
             places = feed.positions[result.first], feed.positions[result.last]
             result = without_overlaps(result, numbers[result.last], *places, self.ended, self.program.jit)
         self.budget.hold("its matches", 0)
-        self.budget.count(len(result))
+        if not self._gives_all(feed):
+            self.budget.count(len(result))
         return result
+
+    def _gives_all(self, feed: Feed) -> bool:
+        """Whether every sequence that is constructed is given out."""
+        return self.format is Format.ALL and not any(name in LATE for name in feed.kernel.generated.filters)
 
     def _prepare(self, table: pa.Table, fresh_from: int, is_whole: bool, now: Time | None) -> tuple[Feed, Array]:
         query = self.program.query
@@ -318,9 +324,9 @@ class SequenceProgress:
             self._check(feed, status)
             meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
+            self.budget.reach(int(st[0]) if self.program.is_basic else int(feed.relevant[st[0] - 1]))
             if st[2]:
                 yield from self._construct(feed, st, accepts, scratch)
-            self.budget.reach(int(st[0]))
             if status == 1 and stacks.room < max(components, stacks.stack.shape[1] // 4):
                 self.budget.hold("the stacks", 3 * stacks.bytes)
                 stacks.grow()
@@ -357,6 +363,8 @@ class SequenceProgress:
             if count:
                 found = scratch.found[:count].copy()
                 self.budget.add("its matches", 3 * found.nbytes)  # they are held twice while they are put in order
+                if self._gives_all(feed):
+                    self.budget.count(count)
                 yield found
             if status == 0:
                 meter.add("accepts", int(st[2]), 0, 0.0)
@@ -365,6 +373,7 @@ class SequenceProgress:
                 scratch.grow()
 
     def _filtered(self, feed: Feed, name: str, found: Array, count: int) -> int:
+        self.budget.check_time()
         started = perf_counter()
         rows = np.zeros(found.shape[1], np.int64)  # its own: construction goes on from where it was
         with np.errstate(all="ignore"):
@@ -390,7 +399,8 @@ class SequenceProgress:
         found = np.ascontiguousarray(found)
         for name in LATE:
             if name in filters and len(found):
-                found = found[: self._filtered(feed, name, found, len(found))]
+                parts = [found[at : at + FILTERED_AT_ONCE] for at in range(0, len(found), FILTERED_AT_ONCE)]
+                found = np.concatenate([part[: self._filtered(feed, name, part, len(part))] for part in parts])
         return found
 
     def _too_many(self, feed: Feed, row: int) -> ExecutionError:

@@ -95,6 +95,8 @@ def expand_merged(
 ):
     """Writes out matches from where `st` says: 0 when all are out, 1 if the stack is too short, 2 if `p` is full.
 
+    Status 4 is for a buffer that contradicts itself, as a forged snapshot may.
+
     st: 0 completion, 1 depth of the stack, 2 matches written, 3 rows written, 4 matches of this completion, 5 the most
     matches of one completion, beyond which the status is 3.
     trail[d] is the row of the node at depth d, bounds[c] the depth where component c is met on the way back.
@@ -131,8 +133,13 @@ def expand_merged(
                     break
                 # A list of one is as young as the node that it leads to.
                 if node[before, 3] >= 0:
-                    while not near(node[before, 4], row, kind, size, float_size, times, float_times, positions):
+                    while before >= 0 and not near(
+                        node[before, 4], row, kind, size, float_size, times, float_times, positions
+                    ):
                         before = node[before, 3]
+                    if before < 0:
+                        status = 4
+                        break
                 stack[depth] = before
                 trail[depth] = node[before, 0]
                 bounds[node[before, 1]] = depth if node[before, 1] != node[n, 1] else bounds[node[n, 1]]
@@ -182,8 +189,10 @@ def measure_merged(root, row, most, node, kind, size, float_size, times, float_t
     while depth > 0:
         before = node[stack[depth - 1], 2]
         if before >= 0:
-            while not near(node[before, 4], row, kind, size, float_size, times, float_times, positions):
+            while before >= 0 and not near(node[before, 4], row, kind, size, float_size, times, float_times, positions):
                 before = node[before, 3]
+            if before < 0:
+                return 4
             stack[depth] = before
             depth += 1
             continue
