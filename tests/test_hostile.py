@@ -101,9 +101,6 @@ HUGE_REFUSED = {
     "a_sum_of_150_000": WHERE + "a.x + " * 150_000 + "1 = 1",
     "10_000_components": "EVENT SEQ(" + ",".join(f"T{n} v{n}" for n in range(10_000)) + ")",
     "one_name_900_times": "EVENT SEQ(" + ",".join(["A a"] * 900) + ")",
-    "or_of_40_ands": WHERE + " OR ".join(f"(a.x={n} AND a.y={n})" for n in range(40)),
-    "or_of_40_betweens": WHERE + " OR ".join(f"a.x BETWEEN {n} AND {n + 1}" for n in range(40)),
-    "not_of_40_ors": WHERE + "NOT (" + " AND ".join(f"(a.x={n} OR a.y={n})" for n in range(40)) + ")",
     "an_unclosed_string": WHERE + "a.x = '" + "x" * 900_000,
     "an_unclosed_comment": WHERE + "/*" * 450_000,
     "dashes": WHERE + "-" * 900_000,
@@ -120,6 +117,9 @@ def test_a_huge_text_is_refused_in_time(text):
 
 
 HUGE_ANSWERED = {
+    "or_of_40_ands": WHERE + " OR ".join(f"(a.x={n} AND a.y={n})" for n in range(40)),
+    "or_of_40_betweens": WHERE + " OR ".join(f"a.x BETWEEN {n} AND {n + 1}" for n in range(40)),
+    "not_of_40_ors": WHERE + "NOT (" + " AND ".join(f"(a.x={n} OR a.y={n})" for n in range(40)) + ")",
     "100_brackets": WHERE + "(" * 100 + "a.x" + ")" * 100,
     "nots": WHERE + "NOT " * 30_000 + "a.x = 1",
     "a_megabyte_of_not_signs": WHERE + "¬" * 900_000 + "a.x = 1",

@@ -106,7 +106,7 @@ NEVER = {
         "a.ts > TIMESTAMP '2024-01-02 00:00:00' and a.ts < DATE '2024-01-02' cannot both hold"
     ),
     "a.zoned > TIMESTAMP '2024-01-02 01:00:00' AND a.zoned < TIMESTAMP '2024-01-01 01:00:00'": (
-        "a.zoned > TIMESTAMP '2024-01-02 00:00:00' and a.zoned < TIMESTAMP '2024-01-01 00:00:00' cannot both hold"
+        "a.zoned > TIMESTAMP '2024-01-02 01:00:00' and a.zoned < TIMESTAMP '2024-01-01 01:00:00' cannot both hold"
     ),
     "b.ts - a.ts > 5 minutes AND b.ts - a.ts < 3 minutes": (
         "b.ts - a.ts > 5 minutes and b.ts - a.ts < 3 minutes cannot both hold"

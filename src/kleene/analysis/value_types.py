@@ -6,12 +6,9 @@ scale); conditions are boolean; `Between` is gone; literals of type float hold f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
 from decimal import Decimal
-from zoneinfo import ZoneInfo
 
 from kleene.analysis.scope import Scope
 from kleene.errors import SchemaError, did_you_mean, listed, printable
@@ -175,30 +172,10 @@ def _literal_as(literal: ir.Literal, to: Type) -> ir.Literal | None:
         case (t, f) if t == INTEGER and f == FLOAT:
             assert isinstance(value, int)
             return replace(literal, value=float(value), of_type=FLOAT, type=FLOAT)
-        case TimestampType(zone=None), TimestampType(zone=str() as zone):
-            assert isinstance(value, int)
-            # A literal without a zone means the clock of the column that it is compared with.
-            moment = value - _offset(value, zone) // timedelta(microseconds=1)
-            return replace(literal, value=moment, of_type=to, type=to)
+        case TimestampType(zone=None), TimestampType(zone=str()):
+            # Times without a zone are UTC: on Spark, the zone of a column is only that of the session.
+            return replace(literal, of_type=to, type=to)
     return None
-
-
-def _offset(local: int, zone: str) -> timedelta:
-    """How far the zone's clock is ahead of UTC when it shows the local time."""
-    fixed = re.fullmatch(r"([+-])(\d\d):?(\d\d)", zone)
-    if fixed:
-        size = timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
-        return -size if fixed[1] == "-" else size
-    # Near the first and the last year, a moment in the zone may be one that Python cannot hold.
-    day = timedelta(days=2)
-    shown = datetime(1970, 1, 1) + timedelta(microseconds=local)
-    clamped = min(max(shown, datetime.min + day), datetime.max - day)
-    try:
-        return ZoneInfo(zone).utcoffset(clamped) or timedelta(0)
-    except (ValueError, OSError, ImportError, KeyError):
-        raise SchemaError(
-            f"the time zone '{printable(zone)}' of the column is not known", hint="Cast the column to UTC first."
-        ) from None
 
 
 def _alike(operands: list[ir.Expr], scope: Scope, doing: str, span: Span) -> list[ir.Expr]:

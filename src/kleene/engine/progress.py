@@ -144,7 +144,7 @@ class Progress:
         self._is_finished = True  # a piece that fails half-way leaves nothing that could go on
         parts = [part.table for part in self.batches(table, is_last)]
         self._is_finished = is_last
-        return pa.concat_tables(parts) if parts else result_schema(self._plan, self._columns).empty_table()
+        return pa.concat_tables(parts) if parts else pa.Table.from_batches([], result_schema(self._plan, self._columns))
 
     def _checked(self, table: pa.Table) -> pa.Table:
         """The piece with the columns that were promised, none of its events before those of earlier pieces."""
@@ -165,7 +165,7 @@ class Progress:
 
     def finish(self) -> pa.Table:
         """The matches that waited for the end of the input."""
-        return self.feed(self._columns.empty_table(), is_last=True)
+        return self.feed(pa.Table.from_batches([], self._columns), is_last=True)
 
     def snapshot(self) -> bytes:
         """All that is needed to go on from here, in this process or in another."""

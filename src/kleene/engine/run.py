@@ -60,7 +60,8 @@ def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Seque
     for batch in Runner(plan).batches(table, with_times, id_columns, budget=budget, holds_all=True):
         held.append(batch.table)
         budget.add("its result", batch.table.nbytes)
-    return pa.concat_tables(held) if held else result_schema(plan, table.schema, with_times, id_columns).empty_table()
+    schema = result_schema(plan, table.schema, with_times, id_columns)
+    return pa.concat_tables(held) if held else pa.Table.from_batches([], schema)
 
 
 def result_schema(
