@@ -10,6 +10,7 @@ import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,16 @@ import pytest
 
 import kleene
 from kleene.errors import ExecutionError, SchemaError
-from kleene.files import csv_files, find_files, json_files, read_arrow, replaced_file, replaced_folder, write_arrow
+from kleene.files import (
+    check_replaceable,
+    csv_files,
+    find_files,
+    json_files,
+    read_arrow,
+    replaced_file,
+    replaced_folder,
+    write_arrow,
+)
 
 INSTANT = pa.timestamp("us", "UTC")
 
@@ -359,3 +369,94 @@ class TestReplacing:
         assert os.listdir("out") == ["part"]
         fill(Path("out"))
         assert (Path("out").read_text(), os.listdir()) == ("new", ["out"])
+
+    def test_draft_is_its_users_alone_until_it_is_whole(self) -> None:
+        for mode in (0o600, 0o644, None):
+            if mode is not None:
+                Path("out").touch()
+                Path("out").chmod(mode)
+            with replaced_file(Path("out")):
+                assert [stat.S_IMODE(draft.stat().st_mode) for draft in Path().glob(".kleene-*")] == [0o600]
+            Path("out").unlink()
+        with replaced_folder(Path("folder")) as draft:
+            assert stat.S_IMODE(draft.stat().st_mode) == 0o700
+
+    def test_folder_keeps_its_mode_and_a_new_one_has_the_usual(self) -> None:
+        Path("usual").mkdir()
+        with replaced_folder(Path("new")):
+            pass
+        assert Path("new").stat().st_mode == Path("usual").stat().st_mode
+        Path("new").chmod(0o750)
+        with replaced_folder(Path("new")):
+            pass
+        assert stat.S_IMODE(Path("new").stat().st_mode) == 0o750
+
+    def test_bits_that_lend_rights_are_not_copied(self) -> None:
+        Path("out").touch()
+        Path("out").chmod(0o6755)
+        fill(Path("out"))
+        assert stat.S_IMODE(Path("out").stat().st_mode) == 0o755
+        Path("folder").mkdir()
+        Path("folder").chmod(0o3755)
+        with replaced_folder(Path("folder")):
+            pass
+        assert stat.S_IMODE(Path("folder").stat().st_mode) == 0o755
+
+    def test_interrupt_between_the_renames_puts_the_old_folder_back(self, monkeypatch) -> None:
+        Path("out").mkdir()
+        Path("out/old").touch()
+
+        def interrupted(*_) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Path, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt), replaced_folder(Path("out")):
+            pass
+        assert (os.listdir("out"), os.listdir()) == (["old"], ["out"])
+
+    @pytest.mark.parametrize("what", ["file", "folder"])
+    def test_thing_put_into_the_old_folder_meanwhile_is_kept_and_named(self, what: str) -> None:
+        Path("out.csv").mkdir()
+        Path("out.csv/part-0.csv").touch()
+        check = partial(check_replaceable, endings=(".csv",))
+        replaced = (
+            replaced_folder(Path("out.csv"), check) if what == "folder" else replaced_file(Path("out.csv"), check)
+        )
+        with pytest.raises(ExecutionError, match="other things were put into the folder") as raised, replaced:
+            Path("out.csv/thesis.txt").write_text("years")
+        (kept,) = Path().glob(".kleene-*")
+        assert (kept / "thesis.txt").read_text() == "years"
+        assert raised.value.hint is not None
+        assert kept.name in raised.value.hint
+        assert Path("out.csv").is_dir() == (what == "folder")
+
+    @pytest.mark.parametrize(
+        ("name", "is_own"),
+        [
+            ("part-00000.csv", True),
+            ("part-00000-1a2b.CSV.gz", True),
+            ("_SUCCESS", True),
+            ("._SUCCESS.crc", True),
+            (".part-00000.csv.crc", True),
+            ("_spark_metadata/0", True),
+            ("_spark_metadata/.9.compact.crc", True),
+            ("_spark_metadata/notes.txt", False),
+            (".env", False),
+            ("_notes", False),
+            ("customers.csv", False),
+            ("part-1.txt", False),
+            ("part-1.csv/part-1.csv", False),
+        ],
+    )
+    def test_what_counts_as_an_earlier_output(self, name: str, is_own: bool) -> None:
+        Path("out", name).parent.mkdir(parents=True)
+        Path("out", name).touch()
+        if is_own:
+            check_replaceable(Path("out"), (".csv", ".csv.gz"))
+            return
+        with pytest.raises(SchemaError, match="with other things in it"):
+            check_replaceable(Path("out"), (".csv", ".csv.gz"))
+
+    def test_name_that_is_too_long_is_named(self) -> None:
+        with pytest.raises(ExecutionError, match=r"'xxx.*' cannot be written: File name too long"):
+            fill(Path("x" * 300))
