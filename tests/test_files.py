@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import resource
 import stat
 import subprocess
 import sys
+import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -21,6 +23,7 @@ import pytest
 import kleene
 from kleene.errors import ExecutionError, SchemaError
 from kleene.files import (
+    FileKind,
     check_replaceable,
     csv_files,
     find_files,
@@ -30,6 +33,7 @@ from kleene.files import (
     replaced_folder,
     write_arrow,
 )
+from kleene.files.reading import file_schema, text_batches
 
 INSTANT = pa.timestamp("us", "UTC")
 
@@ -172,6 +176,107 @@ class TestJson:
         Path("e.json").write_bytes(b'{"x": "\xff"}\n')
         with pytest.raises(SchemaError, match="not UTF-8"):
             read("e.json")
+
+    def test_values_nested_too_deep_are_an_error_that_names_the_line(self) -> None:
+        for deep in ("[" * 5_000 + "]" * 5_000, '{"a":' * 50_000 + "1" + "}" * 50_000, "[\n" * 60 + "]" * 60):
+            with pytest.raises(SchemaError, match=r"line (2|51) of 'e.json' has values nested more than 50 deep"):
+                read("e.json", '{"x": 1}\n{"x": ' + deep + "}\n")
+
+    def test_line_of_a_deep_value_counts_from_the_start_of_the_file(self, monkeypatch) -> None:
+        monkeypatch.setattr(json_files, "_BLOCK", 100)
+        with pytest.raises(SchemaError, match="line 1,001 of"):
+            read("e.json", '{"x": 1}\n' * 1_000 + '{"y": ' + "[" * 60 + "]" * 60 + "}\n")
+
+    def test_brackets_in_texts_are_not_nested_values(self) -> None:
+        text = '\\"' + "[{" * 100 + "\\"
+        nested = [[[[text]]]]
+        assert read("e.json", json.dumps({"x": text, "y": nested}) + "\n").to_pylist() == [{"x": text, "y": nested}]
+
+    def test_long_line_is_copied_once(self, monkeypatch) -> None:
+        monkeypatch.setattr(json_files, "_BLOCK", 64)
+        begun = time.process_time()
+        assert only(read("e.json", json.dumps({"x": "a" * 4_000_000}) + "\n"))[0] == "a" * 4_000_000
+        assert time.process_time() - begun < 5
+
+
+class TestLargeWholeNumbers:
+    """Numbers that differ stay different: a float would round them."""
+
+    def texts(self, ending: str, *values: str) -> list[object]:
+        lines = {"csv": "y,x\n" + "".join(f"1,{value}\n" for value in values)}
+        lines["json"] = "".join(f'{{"y": 1, "x": {value or "null"}}}\n' for value in values)
+        table = read(f"e.{ending}", lines[ending])
+        assert table.schema.field("x").type == pa.string()
+        assert table.column("y").to_pylist() == [1] * len(values)
+        return table.column("x").to_pylist()
+
+    @pytest.mark.parametrize("block", [8 << 20, 64])
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    @pytest.mark.parametrize(
+        "values",
+        [
+            ("12345678901234567890", "12345678901234567891"),
+            ("1", "", "9223372036854775808"),
+            ("-9223372036854775809", "1", "1"),
+            ("9007199254740993", "9007199254740992", "1.5"),
+            ("1.5", "1.5", "1.5", "1.5", "1.5", "1.5", "-9007199254740993"),
+            ("1" * 50, "1" * 49 + "2"),
+        ],
+    )
+    def test_they_are_texts_as_written(self, ending: str, values: tuple[str, ...], block: int, monkeypatch) -> None:
+        for module in (csv_files, json_files):
+            monkeypatch.setattr(module, "_BLOCK", block)
+        assert self.texts(ending, *values) == [value or None for value in values]
+
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    @pytest.mark.parametrize(
+        "values", [["1e300", "-2.5"], ["9007199254740993.0", "1"], ["0.12345678901234567890", "7"]]
+    )
+    def test_floats_are_floats(self, ending: str, values: list[str]) -> None:
+        text = "x,y\n" + "".join(f"{value},1\n" for value in values)
+        if ending == "json":
+            text = "".join(f'{{"x": {value}}}\n' for value in values)
+        assert only(read(f"e.{ending}", text)) == [float(value) for value in values]
+
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    def test_those_of_64_bits_are_integers(self, ending: str) -> None:
+        text = "x,y\n-9223372036854775808,1.5\n" if ending == "csv" else '{"x": -9223372036854775808, "y": 1.5}\n'
+        assert only(read(f"e.{ending}", text)) == [-(1 << 63)]
+
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    def test_files_of_a_folder_agree(self, ending: str) -> None:
+        Path("many").mkdir()
+        for number, value in enumerate(["9007199254740993", "1.5"]):
+            text = f"x,y\n{value},1\n" if ending == "csv" else f'{{"x": {value}}}\n'
+            Path(f"many/{number}.{ending}").write_text(text)
+        assert only(read("many")) == ["9007199254740993", "1.5"]
+
+    @pytest.mark.parametrize("value", ['{"a": [1.5, %s]}', "[%s, 1]"])
+    def test_those_inside_values_are_refused(self, value: str) -> None:
+        with pytest.raises(
+            SchemaError, match=r"'x' of 'e.json' has 12345678901234567890, which is too large to be exact"
+        ):
+            read("e.json", f'{{"x": {value % "12345678901234567890"}}}\n')
+
+    @pytest.mark.parametrize("kind", [FileKind.CSV, FileKind.JSON])
+    def test_file_that_comes_later_is_refused_where_the_column_is_of_floats(self, kind: FileKind) -> None:
+        number = "12345678901234567890"
+        Path("e").write_text(f"x\n{number}\n" if kind is FileKind.CSV else f'{{"x": {number}}}\n')
+        with pytest.raises(SchemaError, match=f"{number}.*too large to be exact"):
+            list(text_batches(Path("e"), kind, pa.schema([("x", pa.float64())])))
+
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    def test_tasks_elsewhere_read_them_alike(self, ending: str) -> None:
+        Path("e.csv").write_text("x,y\n12345678901234567890,1\n1.5,2\n")
+        Path("e.json").write_text('{"x": 12345678901234567890, "y": 1}\n{"x": 1.5, "y": 2}\n')
+        found = find_files(Path(f"e.{ending}"))
+        schema = pickle.loads(pickle.dumps(file_schema(found)))
+        rows = [row for batch in text_batches(found.path, found.kind, schema) for row in batch.to_pylist()]
+        assert rows == read(f"e.{ending}").to_pylist() == [{"x": "12345678901234567890", "y": 1}, {"x": "1.5", "y": 2}]
+
+    def test_ids_that_differ_do_not_match(self) -> None:
+        table = read("e.csv", "type,ts,id\nA,1,12345678901234567890\nB,2,12345678901234567891\n")
+        assert kleene.sase("EVENT SEQ(A a, B b) WHERE [id]").match(table, order_by="ts").num_rows == 0
 
 
 class TestParquet:
