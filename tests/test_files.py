@@ -547,6 +547,7 @@ class TestReplacing:
             ("_spark_metadata/.9.compact.crc", True),
             ("_spark_metadata/notes.txt", False),
             (".env", False),
+            (".part-1.crc/mine.crc", False),
             ("_notes", False),
             ("customers.csv", False),
             ("part-1.txt", False),

@@ -21,9 +21,7 @@ from kleene.errors import ExecutionError, SchemaError, printable
 
 Check = Callable[[Path], None]
 _MARK = ".kleene-"
-_BESIDE = re.compile(
-    r"_SUCCESS|\._SUCCESS\.crc|\.part-.*\.crc|_spark_metadata(/\.?\d+(\.compact)?(\.crc)?)?", re.DOTALL
-)
+_BESIDE = re.compile(r"_SUCCESS|\._SUCCESS\.crc|\.part-[^/]*\.crc|_spark_metadata(/\.?\d+(\.compact)?(\.crc)?)?")
 """What Spark writes beside the files of an output."""
 
 
