@@ -113,6 +113,7 @@ class TestNothingIsLost:
             ("s3://bucket/found.csv", "writes to local files only"),
             ("query.sase/found.csv", "is not a folder"),
             ("/dev/full", "cannot tell what to write"),
+            ("x" * 300 + ".csv", "cannot be written: File name too long"),
         ],
     )
     def test_places_that_cannot_be_written_are_told_before_the_work(self, target: str, words: str) -> None:

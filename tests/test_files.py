@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import resource
 import stat
 import subprocess
 import sys
+import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +22,18 @@ import pytest
 
 import kleene
 from kleene.errors import ExecutionError, SchemaError
-from kleene.files import csv_files, find_files, json_files, read_arrow, replaced_file, replaced_folder, write_arrow
+from kleene.files import (
+    FileKind,
+    check_replaceable,
+    csv_files,
+    find_files,
+    json_files,
+    read_arrow,
+    replaced_file,
+    replaced_folder,
+    write_arrow,
+)
+from kleene.files.reading import file_schema, text_batches
 
 INSTANT = pa.timestamp("us", "UTC")
 
@@ -162,6 +176,107 @@ class TestJson:
         Path("e.json").write_bytes(b'{"x": "\xff"}\n')
         with pytest.raises(SchemaError, match="not UTF-8"):
             read("e.json")
+
+    def test_values_nested_too_deep_are_an_error_that_names_the_line(self) -> None:
+        for deep in ("[" * 5_000 + "]" * 5_000, '{"a":' * 50_000 + "1" + "}" * 50_000, "[\n" * 60 + "]" * 60):
+            with pytest.raises(SchemaError, match=r"line (2|51) of 'e.json' has values nested more than 50 deep"):
+                read("e.json", '{"x": 1}\n{"x": ' + deep + "}\n")
+
+    def test_line_of_a_deep_value_counts_from_the_start_of_the_file(self, monkeypatch) -> None:
+        monkeypatch.setattr(json_files, "_BLOCK", 100)
+        with pytest.raises(SchemaError, match="line 1,001 of"):
+            read("e.json", '{"x": 1}\n' * 1_000 + '{"y": ' + "[" * 60 + "]" * 60 + "}\n")
+
+    def test_brackets_in_texts_are_not_nested_values(self) -> None:
+        text = '\\"' + "[{" * 100 + "\\"
+        nested = [[[[text]]]]
+        assert read("e.json", json.dumps({"x": text, "y": nested}) + "\n").to_pylist() == [{"x": text, "y": nested}]
+
+    def test_long_line_is_copied_once(self, monkeypatch) -> None:
+        monkeypatch.setattr(json_files, "_BLOCK", 64)
+        begun = time.process_time()
+        assert only(read("e.json", json.dumps({"x": "a" * 4_000_000}) + "\n"))[0] == "a" * 4_000_000
+        assert time.process_time() - begun < 5
+
+
+class TestLargeWholeNumbers:
+    """Numbers that differ stay different: a float would round them."""
+
+    def texts(self, ending: str, *values: str) -> list[object]:
+        lines = {"csv": "y,x\n" + "".join(f"1,{value}\n" for value in values)}
+        lines["json"] = "".join(f'{{"y": 1, "x": {value or "null"}}}\n' for value in values)
+        table = read(f"e.{ending}", lines[ending])
+        assert table.schema.field("x").type == pa.string()
+        assert table.column("y").to_pylist() == [1] * len(values)
+        return table.column("x").to_pylist()
+
+    @pytest.mark.parametrize("block", [8 << 20, 64])
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    @pytest.mark.parametrize(
+        "values",
+        [
+            ("12345678901234567890", "12345678901234567891"),
+            ("1", "", "9223372036854775808"),
+            ("-9223372036854775809", "1", "1"),
+            ("9007199254740993", "9007199254740992", "1.5"),
+            ("1.5", "1.5", "1.5", "1.5", "1.5", "1.5", "-9007199254740993"),
+            ("1" * 50, "1" * 49 + "2"),
+        ],
+    )
+    def test_they_are_texts_as_written(self, ending: str, values: tuple[str, ...], block: int, monkeypatch) -> None:
+        for module in (csv_files, json_files):
+            monkeypatch.setattr(module, "_BLOCK", block)
+        assert self.texts(ending, *values) == [value or None for value in values]
+
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    @pytest.mark.parametrize(
+        "values", [["1e300", "-2.5"], ["9007199254740993.0", "1"], ["0.12345678901234567890", "7"]]
+    )
+    def test_floats_are_floats(self, ending: str, values: list[str]) -> None:
+        text = "x,y\n" + "".join(f"{value},1\n" for value in values)
+        if ending == "json":
+            text = "".join(f'{{"x": {value}}}\n' for value in values)
+        assert only(read(f"e.{ending}", text)) == [float(value) for value in values]
+
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    def test_those_of_64_bits_are_integers(self, ending: str) -> None:
+        text = "x,y\n-9223372036854775808,1.5\n" if ending == "csv" else '{"x": -9223372036854775808, "y": 1.5}\n'
+        assert only(read(f"e.{ending}", text)) == [-(1 << 63)]
+
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    def test_files_of_a_folder_agree(self, ending: str) -> None:
+        Path("many").mkdir()
+        for number, value in enumerate(["9007199254740993", "1.5"]):
+            text = f"x,y\n{value},1\n" if ending == "csv" else f'{{"x": {value}}}\n'
+            Path(f"many/{number}.{ending}").write_text(text)
+        assert only(read("many")) == ["9007199254740993", "1.5"]
+
+    @pytest.mark.parametrize("value", ['{"a": [1.5, %s]}', "[%s, 1]"])
+    def test_those_inside_values_are_refused(self, value: str) -> None:
+        with pytest.raises(
+            SchemaError, match=r"'x' of 'e.json' has 12345678901234567890, which is too large to be exact"
+        ):
+            read("e.json", f'{{"x": {value % "12345678901234567890"}}}\n')
+
+    @pytest.mark.parametrize("kind", [FileKind.CSV, FileKind.JSON])
+    def test_file_that_comes_later_is_refused_where_the_column_is_of_floats(self, kind: FileKind) -> None:
+        number = "12345678901234567890"
+        Path("e").write_text(f"x\n{number}\n" if kind is FileKind.CSV else f'{{"x": {number}}}\n')
+        with pytest.raises(SchemaError, match=f"{number}.*too large to be exact"):
+            list(text_batches(Path("e"), kind, pa.schema([("x", pa.float64())])))
+
+    @pytest.mark.parametrize("ending", ["csv", "json"])
+    def test_tasks_elsewhere_read_them_alike(self, ending: str) -> None:
+        Path("e.csv").write_text("x,y\n12345678901234567890,1\n1.5,2\n")
+        Path("e.json").write_text('{"x": 12345678901234567890, "y": 1}\n{"x": 1.5, "y": 2}\n')
+        found = find_files(Path(f"e.{ending}"))
+        schema = pickle.loads(pickle.dumps(file_schema(found)))
+        rows = [row for batch in text_batches(found.path, found.kind, schema) for row in batch.to_pylist()]
+        assert rows == read(f"e.{ending}").to_pylist() == [{"x": "12345678901234567890", "y": 1}, {"x": "1.5", "y": 2}]
+
+    def test_ids_that_differ_do_not_match(self) -> None:
+        table = read("e.csv", "type,ts,id\nA,1,12345678901234567890\nB,2,12345678901234567891\n")
+        assert kleene.sase("EVENT SEQ(A a, B b) WHERE [id]").match(table, order_by="ts").num_rows == 0
 
 
 class TestParquet:
@@ -359,3 +474,95 @@ class TestReplacing:
         assert os.listdir("out") == ["part"]
         fill(Path("out"))
         assert (Path("out").read_text(), os.listdir()) == ("new", ["out"])
+
+    def test_draft_is_its_users_alone_until_it_is_whole(self) -> None:
+        for mode in (0o600, 0o644, None):
+            if mode is not None:
+                Path("out").touch()
+                Path("out").chmod(mode)
+            with replaced_file(Path("out")):
+                assert [stat.S_IMODE(draft.stat().st_mode) for draft in Path().glob(".kleene-*")] == [0o600]
+            Path("out").unlink()
+        with replaced_folder(Path("folder")) as draft:
+            assert stat.S_IMODE(draft.stat().st_mode) == 0o700
+
+    def test_folder_keeps_its_mode_and_a_new_one_has_the_usual(self) -> None:
+        Path("usual").mkdir()
+        with replaced_folder(Path("new")):
+            pass
+        assert Path("new").stat().st_mode == Path("usual").stat().st_mode
+        Path("new").chmod(0o750)
+        with replaced_folder(Path("new")):
+            pass
+        assert stat.S_IMODE(Path("new").stat().st_mode) == 0o750
+
+    def test_bits_that_lend_rights_are_not_copied(self) -> None:
+        Path("out").touch()
+        Path("out").chmod(0o6755)
+        fill(Path("out"))
+        assert stat.S_IMODE(Path("out").stat().st_mode) == 0o755
+        Path("folder").mkdir()
+        Path("folder").chmod(0o3755)
+        with replaced_folder(Path("folder")):
+            pass
+        assert stat.S_IMODE(Path("folder").stat().st_mode) == 0o755
+
+    def test_interrupt_between_the_renames_puts_the_old_folder_back(self, monkeypatch) -> None:
+        Path("out").mkdir()
+        Path("out/old").touch()
+
+        def interrupted(*_) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Path, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt), replaced_folder(Path("out")):
+            pass
+        assert (os.listdir("out"), os.listdir()) == (["old"], ["out"])
+
+    @pytest.mark.parametrize("what", ["file", "folder"])
+    def test_thing_put_into_the_old_folder_meanwhile_is_kept_and_named(self, what: str) -> None:
+        Path("out.csv").mkdir()
+        Path("out.csv/part-0.csv").touch()
+        check = partial(check_replaceable, endings=(".csv",))
+        replaced = (
+            replaced_folder(Path("out.csv"), check) if what == "folder" else replaced_file(Path("out.csv"), check)
+        )
+        with pytest.raises(ExecutionError, match="other things were put into the folder") as raised, replaced:
+            Path("out.csv/thesis.txt").write_text("years")
+        (kept,) = Path().glob(".kleene-*")
+        assert (kept / "thesis.txt").read_text() == "years"
+        assert raised.value.hint is not None
+        assert kept.name in raised.value.hint
+        assert Path("out.csv").is_dir() == (what == "folder")
+
+    @pytest.mark.parametrize(
+        ("name", "is_own"),
+        [
+            ("part-00000.csv", True),
+            ("part-00000-1a2b.CSV.gz", True),
+            ("_SUCCESS", True),
+            ("._SUCCESS.crc", True),
+            (".part-00000.csv.crc", True),
+            ("_spark_metadata/0", True),
+            ("_spark_metadata/.9.compact.crc", True),
+            ("_spark_metadata/notes.txt", False),
+            (".env", False),
+            (".part-1.crc/mine.crc", False),
+            ("_notes", False),
+            ("customers.csv", False),
+            ("part-1.txt", False),
+            ("part-1.csv/part-1.csv", False),
+        ],
+    )
+    def test_what_counts_as_an_earlier_output(self, name: str, is_own: bool) -> None:
+        Path("out", name).parent.mkdir(parents=True)
+        Path("out", name).touch()
+        if is_own:
+            check_replaceable(Path("out"), (".csv", ".csv.gz"))
+            return
+        with pytest.raises(SchemaError, match="with other things in it"):
+            check_replaceable(Path("out"), (".csv", ".csv.gz"))
+
+    def test_name_that_is_too_long_is_named(self) -> None:
+        with pytest.raises(ExecutionError, match=r"'xxx.*' cannot be written: File name too long"):
+            fill(Path("x" * 300))

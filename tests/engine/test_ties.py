@@ -124,3 +124,10 @@ def test_explain_analyze_tells_the_count() -> None:
     assert "\n  2 events have the same t as another event of their id" in text
     text = kleene.sase(SEQUENCE).explain(events(AB), order_by="t", tie_break="x", analyze=True)
     assert "have the same" not in text
+
+
+def test_keys_of_several_columns_with_many_values_are_not_mixed_up() -> None:
+    count = 1 << 17
+    numbers = range(count)
+    table = pa.table({"t": [0] * count, "a": numbers, "b": [n % (1 << 16) for n in numbers], "x": numbers})
+    assert count_ties(table, TieRule(("t",), ("a", "b"), ("x",), needs_key=False)) == 0

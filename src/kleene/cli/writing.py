@@ -113,6 +113,14 @@ def _check_writable(target: Path) -> None:
             f"'{shown}' is not on this machine, and the command line writes to local files only",
             hint="Write to a local path and copy it from there, or use Query.match on Spark from Python.",
         )
+    try:
+        os.lstat(target)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # a name that is too long, or a folder that may not be looked into
+        raise SchemaError(
+            f"the output '{shown}' cannot be written: {error.strerror}", hint="Choose another name."
+        ) from None
     folder = next(parent for parent in _real(target).parents if os.path.exists(parent))
     if not os.path.isdir(folder):
         raise SchemaError(f"the output '{shown}' cannot be written: '{printable(str(folder))}' is not a folder")

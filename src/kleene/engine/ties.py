@@ -236,6 +236,7 @@ def _codes(keys: pa.Table, count: int) -> Array:
     codes: Array = np.zeros(count, np.int64)
     for column in keys.columns:
         numbers, different = _numbered(column)
+        # Both are ranks below the count of rows, so that the product fits into 64 bits.
         codes = numbers if not codes.any() else np.unique(codes * different + numbers, return_inverse=True)[1]
     largest = int(codes.max()) if len(codes) else 0
     return codes.astype(np.uint16 if largest < 1 << 16 else np.int64)
@@ -251,7 +252,7 @@ def _numbered(column: pa.ChunkedArray) -> tuple[Array, int]:
         known: dict[str, int] = {}
         numbers = [known.setdefault(repr(value), len(known)) for value in column.to_pylist()]
         return np.array(numbers, np.int64), len(known)
-    return encoded.indices.to_numpy(), len(encoded.dictionary)
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def _same_as_next(table: pa.Table, names: Listed[str]) -> Array:

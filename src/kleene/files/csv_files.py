@@ -1,4 +1,7 @@
-"""CSV files as Arrow tables: a column has the first of `CANDIDATES` that fits every value in every file."""
+"""CSV files as Arrow tables: a column has the first of `CANDIDATES` that fits every value in every file.
+
+Whole numbers that neither integers nor floats can hold exactly make a column of texts.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from kleene.errors import SchemaError, printable
+from kleene.files.exact import has_large, is_large_whole
 
 Read = TypeVar("Read")
 _BLOCK = 8 << 20
@@ -26,11 +31,12 @@ CANDIDATES = (pa.null(), pa.int64(), pa.float64(), pa.bool_(), *TIMES, pa.string
 
 
 class MisfitError(Exception):
-    """A value of the column is not of the type that the column was read as."""
+    """A value of the column is not of the type that the column was read as; `only_text`: only texts hold it exactly."""
 
-    def __init__(self, column: str, words: str) -> None:
+    def __init__(self, column: str, words: str, only_text: bool = False) -> None:
         super().__init__(words)
         self.column = column
+        self.only_text = only_text
 
 
 def settled_csv(files: Sequence[Path], read: Callable[[Path, pa.Schema], Read]) -> tuple[pa.Schema, list[Read]]:
@@ -46,7 +52,7 @@ def settled_csv(files: Sequence[Path], read: Callable[[Path, pa.Schema], Read]) 
         except MisfitError as misfit:
             if CANDIDATES[ranks[misfit.column]] == pa.string():
                 raise SchemaError(str(misfit)) from None
-            ranks[misfit.column] += 1
+            ranks[misfit.column] = _rank(pa.string()) if misfit.only_text else ranks[misfit.column] + 1
 
 
 def csv_table(file: Path, schema: pa.Schema) -> pa.Table:
@@ -55,14 +61,37 @@ def csv_table(file: Path, schema: pa.Schema) -> pa.Table:
     A value that does not fit raises a `MisfitError`.
     """
     with _misfits(file, schema):
-        return pyarrow.csv.read_csv(str(file), **_options(schema)).cast(schema)
+        table = pyarrow.csv.read_csv(str(file), **_options(schema)).cast(schema)
+        for field in schema:
+            if has_large(table.column(field.name)):
+                _check_exact(file, field)
+        return table
 
 
 def csv_batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The same rows, some megabytes at a time."""
     with _misfits(file, schema), pyarrow.csv.open_csv(str(file), **_options(schema)) as reader:
+        unchecked = set(schema.names)
         for batch in reader:
+            for name in sorted(unchecked):
+                if has_large(pa.chunked_array([batch.column(name)])):
+                    _check_exact(file, schema.field(name))
+                    unchecked.remove(name)
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _check_exact(file: Path, field: pa.Field) -> None:
+    """An error if the column, which is of floats, has whole numbers in the file that they would round."""
+    as_text = _options(pa.schema([(field.name, pa.string())]))
+    with pyarrow.csv.open_csv(str(file), **as_text) as reader:
+        for batch in reader:
+            column = batch.column(0)
+            few = column.filter(pc.greater_equal(pc.binary_length(column), 16))
+            found = next((text for text in few.to_pylist() if is_large_whole(text)), None)
+            if found is not None:
+                where = f"the column '{printable(field.name)}' of '{printable(str(file))}'"
+                words = f"{where} has '{printable(found)}', which is too large to be exact as a float"
+                raise MisfitError(field.name, words, only_text=True)
 
 
 @contextmanager

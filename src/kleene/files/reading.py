@@ -95,5 +95,7 @@ def unreadable(path: Path, kind: FileKind, error: Exception) -> SchemaError:
 def _told(found: EventFiles) -> Iterator[None]:
     try:
         yield
+    except MisfitError as misfit:
+        raise SchemaError(str(misfit), hint="Did the file change while it was read?") from None
     except (pa.ArrowException, OSError) as error:
         raise unreadable(found.path, found.kind, error) from None

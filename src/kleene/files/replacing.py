@@ -1,31 +1,36 @@
 """Files and folders that replace what was there only once they are whole.
 
 What is written goes to a draft beside the target, is synced to the disk, and is then renamed: whatever fails before,
-the disk being full included, leaves the old file as it was, and no draft behind.
+the disk being full included, leaves the old file as it was, and no draft behind. A draft is its user's alone
+until it is whole, since what it replaces may be.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
-import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from kleene.errors import ExecutionError, SchemaError, printable
 
+Check = Callable[[Path], None]
 _MARK = ".kleene-"
+_BESIDE = re.compile(r"_SUCCESS|\._SUCCESS\.crc|\.part-[^/]*\.crc|_spark_metadata(/\.?\d+(\.compact)?(\.crc)?)?")
+"""What Spark writes beside the files of an output."""
 
 
 @contextmanager
-def replaced_file(path: Path) -> Iterator[BinaryIO]:
+def replaced_file(path: Path, check: Check | None = None) -> Iterator[BinaryIO]:
     """A file to write to; at the end of the block it stands at the path.
 
     A link is followed, and the file that it leads to is replaced. A device or a pipe is not replaced but written to.
+    check: raises an error if a folder that was there may not be removed.
     """
     with told(path):
         if _is_standard_output(path) or _is_special(path):
@@ -39,21 +44,21 @@ def replaced_file(path: Path) -> Iterator[BinaryIO]:
         target.parent.mkdir(parents=True, exist_ok=True)
         place = _draft_beside(target)
         try:
-            with place.open("xb") as file:
+            with open(place, "xb", opener=_private) as file:
                 yield file
                 file.flush()
-                _keep_rights(target, file.fileno())
+                _set_rights(target, file.fileno())
                 os.fsync(file.fileno())
-            _put(place, target)
+            _put(place, target, check)
         finally:
             place.unlink(missing_ok=True)
 
 
 @contextmanager
-def replaced_folder(path: Path) -> Iterator[Path]:
+def replaced_folder(path: Path, check: Check | None = None) -> Iterator[Path]:
     """A folder to write files into; at the end of the block it stands at the path, in place of what was there.
 
-    Who writes a file into it syncs that file.
+    Who writes a file into it syncs that file. check: raises an error if a folder that was there may not be removed.
     """
     with told(path):
         target = Path(os.path.realpath(path))
@@ -62,12 +67,11 @@ def replaced_folder(path: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         place = _draft_beside(target)
         try:
-            place.mkdir()
+            place.mkdir(0o700)
             yield place
-            if target.is_dir():
-                place.chmod(stat.S_IMODE(target.stat().st_mode))
+            place.chmod(_mode_of(target) if os.path.isdir(target) else 0o777 & ~_umask())
             _sync(place)
-            _put(place, target)
+            _put(place, target, check)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -80,19 +84,25 @@ def write_text(path: Path, text: str) -> None:
 
 def check_replaceable(path: Path, endings: tuple[str, ...]) -> None:
     """An error if a folder at the path holds more than an earlier output: it would be lost."""
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return
-    for file in path.rglob("*"):
-        is_own = file.name.startswith(("_", ".")) or file.name.lower().endswith(endings)
-        if not is_own or file.is_dir():
-            raise SchemaError(
-                f"the output '{printable(str(path))}' is a folder with other things in it: '{printable(file.name)}'",
-                hint="Choose another name, or empty the folder yourself.",
-            )
+    foreign = next((file for file in path.rglob("*") if not _is_own(file, path, endings)), None)
+    if foreign is not None:
+        raise SchemaError(
+            f"the output '{printable(str(path))}' is a folder with other things in it: '{printable(foreign.name)}'",
+            hint="Choose another name, or empty the folder yourself.",
+        )
+
+
+def _is_own(file: Path, folder: Path, endings: tuple[str, ...]) -> bool:
+    name = file.relative_to(folder).as_posix()
+    is_part = name.startswith("part-") and name.lower().endswith(endings) and os.path.isfile(file)
+    return _BESIDE.fullmatch(name) is not None or (is_part and "/" not in name)
 
 
 def _is_special(target: Path) -> bool:
-    return target.exists() and not target.is_file() and not target.is_dir()
+    # Not the methods of Path, which fail on a name that is too long, or a folder that may not be looked into.
+    return os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target)
 
 
 def _is_standard_output(path: Path) -> bool:
@@ -111,34 +121,65 @@ def _draft_beside(target: Path) -> Path:
     return target.with_name(f"{_MARK}{secrets.token_hex(8)}.draft")
 
 
-def _keep_rights(target: Path, draft: int) -> None:
-    """A file that is replaced keeps its mode and, where we may give it away, its owner."""
-    if not target.is_file():
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _set_rights(target: Path, draft: int) -> None:
+    """A file that is replaced keeps its mode and, where we may give it away, its owner; a new one has the usual."""
+    if not os.path.isfile(target):
+        os.fchmod(draft, 0o666 & ~_umask())
         return
     old, new = target.stat(), os.fstat(draft)
     if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
         with suppress(OSError):
             os.fchown(draft, old.st_uid, old.st_gid)
-    os.fchmod(draft, stat.S_IMODE(old.st_mode))
+    os.fchmod(draft, _mode_of(target))
 
 
-def _put(draft: Path, target: Path) -> None:
+def _mode_of(target: Path) -> int:
+    """Who may read, write and enter; not the bits that lend the owner's rights to whoever runs the file."""
+    return target.stat().st_mode & 0o777
+
+
+def _umask() -> int:
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
+
+
+def _put(draft: Path, target: Path, check: Check | None = None) -> None:
     """Renames the draft to the target; a folder is in the way of any name, so it steps aside first."""
-    aside = None
-    if target.is_dir() or (draft.is_dir() and target.exists()):
-        aside = _draft_beside(target)
-        target.rename(aside)
-    try:
+    if not os.path.isdir(target) and not (os.path.isdir(draft) and os.path.exists(target)):
         draft.replace(target)
-    except OSError:
-        if aside is not None:
+        _sync(target.parent)
+        return
+    aside = _draft_beside(target)
+    try:
+        target.rename(aside)
+        draft.replace(target)
+    except BaseException:  # an interrupt included, which may come between any two steps
+        if os.path.lexists(aside) and not os.path.lexists(target):
             aside.rename(target)
         raise
     _sync(target.parent)
-    if aside is not None and aside.is_dir():
-        shutil.rmtree(aside, ignore_errors=True)
-    elif aside is not None:
+    _remove(aside, target, check)
+
+
+def _remove(aside: Path, target: Path, check: Check | None) -> None:
+    """Removes what has stepped aside, unless something was put there meanwhile that nobody can make again."""
+    if not os.path.isdir(aside):
         aside.unlink(missing_ok=True)
+        return
+    try:
+        if check is not None:
+            check(aside)
+    except SchemaError:
+        raise ExecutionError(
+            f"while '{printable(str(target))}' was written, other things were put into the folder that it replaces",
+            hint=f"The output is whole. What was there before is kept as '{printable(str(aside), 300)}'.",
+        ) from None
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:
@@ -157,7 +198,7 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = "What was there before is as it was." if path.is_file() or path.is_dir() else None
+        hint = "What was there before is as it was." if os.path.isfile(path) or os.path.isdir(path) else None
         raise ExecutionError(
             f"'{printable(str(path))}' cannot be written: {error.strerror or error}", hint=hint
         ) from None

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,14 +19,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from kleene.files.found import FileKind, output_kind
-from kleene.files.replacing import replaced_file
+from kleene.files.found import FileKind, endings_of, output_kind
+from kleene.files.replacing import check_replaceable, replaced_file
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:
     """The table as the file, in place of what is there."""
-    with replaced_file(path) as sink:
-        write_rows(table.schema, table.to_batches(), output_kind(path), sink)
+    kind = output_kind(path)
+    with replaced_file(path, partial(check_replaceable, endings=tuple(endings_of(kind)))) as sink:
+        write_rows(table.schema, table.to_batches(), kind, sink)
 
 
 def write_rows(schema: pa.Schema, batches: Iterable[pa.RecordBatch], kind: FileKind, sink: BinaryIO) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.errors import SchemaError, printable
-from kleene.files import EventFiles, FileKind, endings_of, output_kind, replaced_folder
+from kleene.files import EventFiles, FileKind, check_replaceable, endings_of, output_kind, replaced_folder
 from kleene.files.reading import file_schema, text_batches
 from kleene.files.replacing import told
 from kleene.files.types import check_zone_fits, common_column, common_schema, common_type, holds, is_nanosecond
@@ -139,7 +140,7 @@ def write_spark(frame: DataFrame, path: Path) -> None:
     kind = output_kind(path)
     schema = arrow_schema(frame.schema, "UTC")
     plain = pa.schema([(field.name, field.type) for field in schema])
-    with replaced_folder(path) as draft:
+    with replaced_folder(path, partial(check_replaceable, endings=tuple(endings_of(kind)))) as draft:
         numbered = frame.toDF(*plain_names(frame.columns))
         written = numbered.mapInArrow(_writing(str(draft), str(path), kind, plain), "rows long").count()
         if not written:
