@@ -566,3 +566,9 @@ class TestReplacing:
     def test_name_that_is_too_long_is_named(self) -> None:
         with pytest.raises(ExecutionError, match=r"'xxx.*' cannot be written: File name too long"):
             fill(Path("x" * 300))
+
+
+def test_names_of_columns_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_bytes(b"type,\xff\nA,1\n")
+    with pytest.raises(kleene.SchemaError, match="names the columns, is not UTF-8"):
+        read_arrow(find_files(tmp_path / "events.csv"))

@@ -117,7 +117,14 @@ def _sampled(file: Path) -> pa.Schema:
     """The columns with the types that Arrow takes the first values for."""
     with pyarrow.csv.open_csv(str(file), **_options()) as reader:
         schema: pa.Schema = reader.schema
-    twice = [name for number, name in enumerate(schema.names) if name in schema.names[:number]]
+    try:
+        names = schema.names
+    except UnicodeDecodeError:
+        raise SchemaError(
+            f"the first line of '{printable(str(file))}', which names the columns, is not UTF-8",
+            hint="Write the file in UTF-8; of a file in another encoding, iconv makes one.",
+        ) from None
+    twice = [name for number, name in enumerate(names) if name in names[:number]]
     if twice:
         raise SchemaError(
             f"the column '{printable(twice[0])}' stands twice in '{printable(str(file))}'",
