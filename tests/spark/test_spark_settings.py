@@ -76,7 +76,7 @@ def test_arithmetic_casts_and_nan(session) -> None:
         typeof(CAST(A.t AS decimal(10, 2))) AS type PATTERN (A) DEFINE A AS A.t > 1"""
     found = matches(session, clause)
     assert [row[:3] for row in found] == [(0, -1, -1), (1, -1, 2)]
-    assert [bytes.fromhex(row[3]).decode() for row in found] == ["NaN", "5.0"]
+    assert [bytes.fromhex(row[3]).decode() for row in found] == ["nan", "5.0"]
     assert [(float(row[4]), row[5]) for row in found] == [(2.5, "decimal(10,2)"), (3.5, "decimal(10,2)")]
 
 

@@ -9,32 +9,35 @@ from __future__ import annotations
 import datetime as dt
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql import types as st
 
+from kleene.errors import printable
 from kleene.ir import expr as ir
-from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, TimestampType, Type
-from kleene.spark.names import quoted
+from kleene.ir.text import expression_text
+from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, TimestampType, Type, a_type
+from kleene.spark import exact
+from kleene.spark.names import quoted, quoted_column
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MOST_DIGITS = 38
-_OPERATORS: dict[str, Callable[[Column, Column], Column]] = {
+_COMPARE: dict[str, Callable[[Column, Column], Column]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": lambda left, right: F.try_divide(left.cast(st.DoubleType()), right.cast(st.DoubleType())),
-    "%": F.try_mod,
 }
-_READS_TWICE = (ir.Comparison, ir.In, ir.Between)
+_CONDITIONS = (ir.Comparison, ir.And, ir.Or, ir.Not, ir.IsNull, ir.In, ir.Between, ir.Like)
+_RESULTS: dict[str, st.DataType] = {
+    **dict.fromkeys(("floor", "ceil"), st.LongType()),
+    **dict.fromkeys(("sqrt", "ln", "exp", "power"), st.DoubleType()),
+}
 _TYPES: dict[Type, st.DataType] = {
     INTEGER: st.LongType(),
     FLOAT: st.DoubleType(),
@@ -44,57 +47,133 @@ _TYPES: dict[Type, st.DataType] = {
 }
 
 
-def column_around(expression: ir.Expr, column_of: Callable[[ir.Expr], Column]) -> Column:
-    """The expression around the columns of its parts."""
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Expressions about one row of a frame as columns over it, each made once."""
+
+    frame: DataFrame
+    _made: dict[int, tuple[ir.Expr, Column]] = field(default_factory=dict)
+    _types: dict[int, tuple[ir.Expr, st.DataType]] = field(default_factory=dict)
+
+    def of(self, expression: ir.Expr) -> Column:
+        if id(expression) not in self._made:
+            self._made[id(expression)] = expression, self._column(expression)
+        return self._made[id(expression)][1]
+
+    def _column(self, expression: ir.Expr) -> Column:
+        match expression:
+            case ir.Literal():
+                return literal_column(expression)
+            case ir.Attribute():
+                return quoted_column(self._name_of(expression))
+            case ir.Comparison(operator=sign, left=left, right=right):
+                return self._named([left, right], lambda one, other: _comparison(sign, one, other))
+            case ir.And(operands=operands):
+                return _balanced(operator.and_, [self.of(operand) for operand in operands])
+            case ir.Or(operands=operands):
+                return _balanced(operator.or_, [self.of(operand) for operand in operands])
+            case ir.Not(operand=operand):
+                return ~self.of(operand)
+            case ir.IsNull(operand=operand):
+                return self.of(operand).isNull()
+            case ir.In(operand=operand, choices=choices):
+                is_plain = all(isinstance(choice, ir.Literal) for choice in choices)
+                return self._named([operand, *choices], _is_listed if is_plain else _is_one_of)
+            case ir.Between(operand=operand, low=low, high=high):
+                return self._named([operand, low, high], _is_between)
+            case ir.Like(operand=operand, pattern=pattern):
+                return F.like(self.of(operand), self.of(pattern))
+            case ir.Case(branches=branches, default=default):
+                known = [(self.of(condition), self.of(value)) for condition, value in branches]
+                return _case(known, self.of(default))
+        return self._computed(expression)
+
+    def _computed(self, expression: ir.Expr) -> Column:
+        shown = printable(expression_text(expression), 200)
+        overflow = f"overflow: {shown} does not fit its type"
+        match expression:
+            case ir.Arithmetic(operator=sign, left=left, right=right):
+                return self._of_values([left, right], lambda one, other: exact.arithmetic(sign, one, other, overflow))
+            case ir.Negate(operand=operand):
+                return self._of_values([operand], lambda value: exact.negated(value, overflow))
+            case ir.Cast(operand=operand, to=to, digits=digits):
+                type_, complaint = _spark_type(to, digits), f"{shown}: a value is not {a_type(to)}"
+                return self._of_values([operand], lambda value: exact.converted(value, type_, complaint))
+            case ir.Function(name=name, arguments=arguments) if name in exact.FUNCTIONS:
+                return self._of_values(arguments, lambda *values: exact.function(name, values, overflow))
+            case ir.Function(name=name, arguments=arguments):
+                return called(name, [self.of(argument) for argument in arguments])
+        raise AssertionError(f"no column for {type(expression).__name__}")
+
+    def _name_of(self, attribute: ir.Attribute) -> str:
+        """The column as the frame spells it; what is not there, or there twice, is left to Spark to complain about."""
+        names, name = self.frame.columns, attribute.name
+        alike = [] if attribute.exact or name in names else [one for one in names if one.lower() == name.lower()]
+        return alike[0] if len(alike) == 1 else name
+
+    def _of_values(self, operands: Sequence[ir.Expr], made: Callable[..., Column]) -> Column:
+        operands = self._with_floats(operands)
+        types = [self._type_of(operand) for operand in operands]
+        return self._named(operands, lambda *columns: made(*map(exact.Value, columns, types)))
+
+    def _with_floats(self, operands: Sequence[ir.Expr]) -> Sequence[ir.Expr]:
+        """A literal with a point is a float, but beside a decimal it is one too."""
+        others = (operand for operand in operands if not _has_point(operand))
+        if any(isinstance(self._type_of(other), st.DecimalType) for other in others):
+            return operands
+        return [_as_float(operand) for operand in operands]
+
+    def _named(self, operands: Sequence[ir.Expr], made: Callable[..., Column]) -> Column:
+        """What is made of the operands, each of which it reads several times.
+
+        What must be computed gets a name: else a few levels would be more than Spark can plan, and what is random
+        would be another value each time.
+        """
+        columns = [self.of(operand) for operand in operands]
+        if all(isinstance(operand, (ir.Literal, ir.Attribute)) for operand in operands):
+            return made(*columns)
+        names = [f"operand_{number}" for number in range(len(columns))]
+        row = F.struct(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
+        return F.transform(F.array(row), lambda named: made(*(named[name] for name in names)))[0]
+
+    def _type_of(self, expression: ir.Expr) -> st.DataType:
+        if id(expression) not in self._types:
+            type_ = self._known_type(expression) or self.frame.select(self.of(expression)).schema[0].dataType
+            self._types[id(expression)] = expression, type_
+        return self._types[id(expression)][1]
+
+    def _known_type(self, expression: ir.Expr) -> st.DataType | None:
+        """The type, where it is not worth a question to Spark."""
+        match expression:
+            case ir.Literal(value=float()):
+                return st.DoubleType()
+            case ir.Literal(of_type=of_type) if of_type == INTEGER:
+                return st.IntegerType()
+            case ir.Cast(to=to, digits=digits):
+                return _spark_type(to, digits)
+            case ir.Arithmetic(operator="/"):
+                return st.DoubleType()
+            case ir.Arithmetic(left=left, right=right):
+                return exact.common_type(self._type_of(left), self._type_of(right))
+            case ir.Function(name=name):
+                return _RESULTS.get(name)
+        return st.BooleanType() if isinstance(expression, _CONDITIONS) else None
+
+
+def _has_point(expression: ir.Expr) -> bool:
+    return isinstance(expression, ir.Literal) and isinstance(expression.value, Decimal)
+
+
+def _as_float(expression: ir.Expr) -> ir.Expr:
     match expression:
-        case ir.Comparison(operator=sign, left=left, right=right):
-            return _named([left, right], column_of, lambda one, other: _comparison(sign, one, other))
-        case ir.Arithmetic(operator=sign, left=left, right=right):
-            return _OPERATORS[sign](column_of(left), column_of(right))
-        case ir.Negate(operand=operand):
-            return -column_of(operand)
-        case ir.And(operands=operands):
-            return _balanced(operator.and_, [column_of(operand) for operand in operands])
-        case ir.Or(operands=operands):
-            return _balanced(operator.or_, [column_of(operand) for operand in operands])
-        case ir.Not(operand=operand):
-            return ~column_of(operand)
-        case ir.IsNull(operand=operand):
-            return column_of(operand).isNull()
-        case ir.In(operand=operand, choices=choices):
-            is_plain = all(isinstance(choice, ir.Literal) for choice in choices)
-            return _named([operand, *choices], column_of, _is_listed if is_plain else _is_one_of)
-        case ir.Between(operand=operand, low=low, high=high):
-            return _named([operand, low, high], column_of, _is_between)
-        case ir.Like(operand=operand, pattern=pattern):
-            return F.like(column_of(operand), column_of(pattern))
-        case ir.Case(branches=branches, default=default):
-            return _case(
-                [(column_of(condition), column_of(value)) for condition, value in branches], column_of(default)
-            )
-        case ir.Cast(operand=operand, to=to, digits=digits):
-            return column_of(operand).cast(_spark_type(to, digits))
-        case ir.Function(name=name, arguments=arguments):
-            return called(name, [column_of(argument) for argument in arguments])
-    raise AssertionError(f"no column for {type(expression).__name__}")
+        case ir.Literal(value=Decimal() as value):
+            return replace(expression, value=float(value))
+    return expression
 
 
 def called(function: str, arguments: Sequence[Column]) -> Column:
     """A call of a function that Spark knows by this name, which is one name, whatever characters it has."""
     return F.call_function(quoted(function), *arguments)
-
-
-def _named(operands: Sequence[ir.Expr], column_of: Callable[[ir.Expr], Column], made: Callable[..., Column]) -> Column:
-    """What is made of the operands, each of which it reads several times.
-
-    If one of them holds another such node, it gets a name: else a few levels of them would be more than Spark can plan.
-    """
-    columns = [column_of(operand) for operand in operands]
-    if not any(isinstance(node, _READS_TWICE) for operand in operands for node in ir.walk(operand)):
-        return made(*columns)
-    names = [f"operand_{number}" for number in range(len(columns))]
-    row = F.struct(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
-    return F.transform(F.array(row), lambda named: made(*(named[name] for name in names)))[0]
 
 
 def _is_listed(own: Column, *literals: Column) -> Column:
@@ -120,7 +199,7 @@ def _is_between(own: Column, low: Column, high: Column) -> Column:
 
 def _comparison(sign: str, left: Column, right: Column) -> Column:
     """Spark takes NaN for the largest number; to us a comparison with it is unknown."""
-    return F.when(_is_nan(left) | _is_nan(right), F.lit(None)).otherwise(_OPERATORS[sign](left, right))
+    return F.when(_is_nan(left) | _is_nan(right), F.lit(None)).otherwise(_COMPARE[sign](left, right))
 
 
 def _is_nan(column: Column) -> Column:
@@ -149,7 +228,7 @@ def literal_column(literal: ir.Literal) -> Column:
     """The literal as Spark's; dates and times go by their ISO form, which no zone changes."""
     value, type_ = literal.value, literal.of_type
     match value:
-        case bool() | str() | None:
+        case bool() | str() | float() | None:
             return F.lit(value)
         case int() if isinstance(type_, TimestampType):
             return timestamp_column(value)

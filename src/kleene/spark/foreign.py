@@ -23,7 +23,7 @@ from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text
 from kleene.source import SourceText
-from kleene.spark.expressions import called, column_around, literal_column
+from kleene.spark.expressions import Columns, called, literal_column
 from kleene.spark.names import quoted_column
 
 _HIDDEN = "__kleene_"
@@ -113,7 +113,7 @@ class Prepared:
 
     def _with_column(self, name: str, expression: ir.Expr) -> DataFrame:
         try:
-            frame = self.frame.withColumn(name, self._of_row(expression))
+            frame = self.frame.withColumn(name, Columns(self.frame).of(expression))
             _ = frame.schema  # by Spark Connect nobody knows before whether there is such a column
         except Exception as error:  # what is nested too deep for Spark Connect is not one of PySpark's own errors
             raise self._refused_by_spark(error, expression) from None
@@ -124,21 +124,6 @@ class Prepared:
         said = printable(next(iter(str(error).splitlines()), type(error).__name__), 300)
         return AnalysisError(f"Spark cannot compute this: {said}", self.definition.source.locate(expression.span))
 
-    def _of_row(self, expression: ir.Expr) -> Column:
-        """The expression about one row, over the columns of the frame."""
-        match expression:
-            case ir.Literal():
-                return literal_column(expression)
-            case ir.Attribute():
-                return quoted_column(self._name_of(expression))
-        return column_around(expression, self._of_row)
-
-    def _name_of(self, attribute: ir.Attribute) -> str:
-        """The column as the frame spells it; what is not there, or there twice, is left to Spark to complain about."""
-        names, name = self.frame.columns, attribute.name
-        alike = [] if attribute.exact or name in names else [one for one in names if one.lower() == name.lower()]
-        return alike[0] if len(alike) == 1 else name
-
     # --- after matching ------------------------------------------------------------------------------------------
 
     def measure(self, measure: Measure) -> list[Measure]:
@@ -146,7 +131,7 @@ class Prepared:
         if not any(_is_foreign(node) for node in ir.walk(measure.expression)):
             return [measure]
         afterwards = _Afterwards(measure, len(self._measures), self.definition.source)
-        afterwards.column = afterwards.of(measure.expression)
+        afterwards.finished = afterwards.of(measure.expression)
         self._measures |= {part.name: afterwards for part in afterwards.parts}
         return afterwards.parts
 
@@ -174,9 +159,10 @@ class Prepared:
         if aggregates:
             # Once: each lateral join makes Spark plan all that comes before it twice.
             found = found.lateralJoin(_aggregates_of_match(found, aggregates))
+        columns = Columns(found)
         for measure in measures:
             first, *others = (part.name for part in measure.parts)
-            wanted[first] = measure.column.alias(measure.measure.name)
+            wanted[first] = columns.of(measure.finished).alias(measure.measure.name)
             for other in others:
                 del wanted[other]
         return found.select(*wanted.values())
@@ -208,31 +194,31 @@ def _of_variable(found: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFram
 
 @dataclass(slots=True)
 class _Afterwards:
-    """A measure that Spark computes: a `column` over the hidden measures in `parts`."""
+    """A measure that Spark computes: `finished` is about the hidden measures in `parts`."""
 
     measure: Measure
     number: int
     source: SourceText
     parts: list[Measure] = field(default_factory=list)
     aggregates: list[_Aggregate] = field(default_factory=list)
-    column: Column = field(init=False)
+    finished: ir.Expr = field(init=False)
 
-    def of(self, expression: ir.Expr) -> Column:
-        """Spark's column for the expression; what holds no foreign function is a value that Kleene computes."""
+    def of(self, expression: ir.Expr) -> ir.Expr:
+        """What is left for Spark of the expression; what holds no foreign function is a value that Kleene computes."""
         if isinstance(expression, ir.Literal):
-            return literal_column(expression)
+            return expression
         if not any(_is_foreign(node) for node in ir.walk(expression)):
-            return quoted_column(self._part(expression))
+            return _attribute(self._part(expression))
         if isinstance(expression, ir.Function) and expression.name in SPARK_AGGREGATES:
-            return self._aggregate(expression)
-        return column_around(expression, self.of)
+            return _attribute(self._aggregate(expression))
+        return ir.with_children(expression, self.of)
 
     def _part(self, expression: ir.Expr) -> str:
         name = f"{_HIDDEN}measure_{self.number}_{len(self.parts)}"
         self.parts.append(Measure(name, expression, expression.span))
         return name
 
-    def _aggregate(self, call: ir.Function) -> Column:
+    def _aggregate(self, call: ir.Function) -> str:
         """The aggregate of the values of all rows, which are handed over as arrays."""
         arrays: list[str] = []
         arguments: list[Column] = []
@@ -247,7 +233,7 @@ class _Afterwards:
                 arguments.append(quoted_column(arrays[-1]))
         name = f"{_HIDDEN}aggregate_{self.number}_{len(self.aggregates)}"
         self.aggregates.append(_Aggregate(name, variable, called(call.name, arguments), tuple(arrays)))
-        return quoted_column(name)
+        return name
 
     def _one_variable(self, call: ir.Function) -> str | None:
         variables = {node.variable for node in ir.walk(call) if isinstance(node, (ir.Attribute, ir.Classifier))}
@@ -257,6 +243,10 @@ class _Afterwards:
                 f"{call.name} is about one variable, and {names} are mentioned", self.source.locate(call.span)
             )
         return next(iter(variables), None)
+
+
+def _attribute(name: str) -> ir.Attribute:
+    return ir.Attribute(None, name, exact=True)
 
 
 def _is_foreign(node: ir.Expr) -> bool:
