@@ -175,3 +175,18 @@ def test_rows_that_were_never_seen_cannot_be_matched() -> None:
     fed = pa.table({"t": range(3), "x": [1, 2, 3]})
     with pytest.raises(kleene.SnapshotError, match="'state' does not fit"):
         forged_parts(query, {"engine": "generated"}, fed, change)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_compressed_tables_are_refused_before_they_are_read(codec: str) -> None:
+    sink = pa.BufferOutputStream()
+    table = pa.table({"t": [0] * 100_000, "s": pa.array(["x"] * 100_000).dictionary_encode()})
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(table)
+    heads = list(snapshots._messages(sink.getvalue().to_pybytes()))
+    assert any(map(snapshots.is_compressed, heads))
+    plain = list(snapshots._messages(snapshots._table_bytes(table)))
+    assert len(plain) == 3
+    assert not any(map(snapshots.is_compressed, plain))
+    with pytest.raises(ValueError, match="never written"):
+        snapshots._table(sink.getvalue().to_pybytes())

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,53 @@ def _array(body: bytes, kind: str, shape: list[int]) -> np.ndarray[Any, Any]:
 
 
 def _table(body: bytes) -> pa.Table:
+    if any(map(is_compressed, _messages(body))):
+        raise ValueError("a table in a form that is never written")  # a few bytes could become any number of them
     table = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
     table.validate(full=True)  # offsets, dictionaries and texts: whoever reads a value relies on them
     return table
+
+
+def _messages(body: bytes) -> Iterator[bytes]:
+    """The heads of Arrow's messages."""
+    reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(body))
+    with suppress(StopIteration):
+        while True:
+            yield reader.read_next_message().metadata.to_pybytes()
+
+
+def is_compressed(head: bytes) -> bool:
+    """Whether the body of an Arrow message is compressed, which nobody can ask Arrow before it is read.
+
+    A head is a table of FlatBuffers: where its fields are stands in another table before it.
+    """
+    message = _at(head, 0, "I")
+    kind = head[_field(head, message, 1)]
+    batch = _reference(head, _field(head, message, 2))
+    if kind == _DICTIONARY_BATCH:
+        batch = _reference(head, _field(head, batch, 1))
+    return kind in (_DICTIONARY_BATCH, _RECORD_BATCH) and _field(head, batch, 3) != 0
+
+
+_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
+
+
+def _at(data: bytes, place: int, kind: str) -> int:
+    (number,) = struct.unpack_from(f"<{kind}", data, place)
+    return int(number)
+
+
+def _reference(data: bytes, place: int) -> int:
+    return place + _at(data, place, "I")
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Where a field of the table is; 0 if it has none."""
+    places = table - _at(data, table, "i")
+    if 4 + 2 * number >= _at(data, places, "H"):
+        return 0
+    place = _at(data, places + 4 + 2 * number, "H")
+    return table + place if place else 0
 
 
 def _table_bytes(table: pa.Table) -> bytes:
