@@ -150,3 +150,19 @@ def test_overflow_or_impossible_cast_is_an_error_in_every_session(text: str, ses
     query = kleene.match_recognize(f"ORDER BY t MEASURES t AS t PATTERN (A) DEFINE A AS hex({text}) IS NOT NULL")
     with pytest.raises(Exception, match=r"overflow: |: a value is not a"):
         query.match(frame).collect()
+
+
+def test_overflow_over_a_function_of_spark_shows_what_the_user_wrote(session) -> None:
+    frame = session.createDataFrame([(1, LARGEST)], "t INT, big BIGINT")
+    query = kleene.match_recognize("ORDER BY t MEASURES bit_count(LAST(A.big)) + LAST(A.big) AS m PATTERN (A+)")
+    with pytest.raises(Exception, match=r"overflow: bit_count\(LAST\(A.big\)\) \+ LAST\(A.big\) does not fit"):
+        query.match(frame).collect()
+
+
+def test_long_sums_of_floats_and_of_integers_are_planned(session) -> None:
+    frame = session.createDataFrame([(1, 1.0)], "t INT, f DOUBLE")
+    floats, integers = "f" + " + 1" * 80, "t" + " + 1" * 20
+    query = kleene.match_recognize(
+        f"ORDER BY t MEASURES abs(nvl({floats}, 0)) AS f, nvl({integers}, 0) AS t PATTERN (A)"
+    )
+    assert [tuple(row) for row in query.match(frame).collect()] == [(81.0, 21)]

@@ -54,6 +54,11 @@ class Value:
         return isinstance(self.type, st.DoubleType)
 
 
+def always_fits(sign: str, left: st.DataType, right: st.DataType) -> bool:
+    """Whether no result of the operator is an error, so that each operand is read once."""
+    return sign in ("/", "%") or isinstance(common_type(left, right), st.DoubleType)
+
+
 def arithmetic(sign: str, left: Value, right: Value, complaint: str) -> Column:
     """The result of the operator; the complaint is what the error says if the result does not fit."""
     if sign == "/":
@@ -62,7 +67,8 @@ def arithmetic(sign: str, left: Value, right: Value, complaint: str) -> Column:
         return F.try_mod(left.wide().column, right.wide().column)
     if all(isinstance(operand.type, st.NumericType) for operand in (left, right)):
         left, right = left.wide(), right.wide()  # and a date plus an integer is Spark's own
-    return _or_error(_CHECKED[sign](left.column, right.column), [left, right], complaint)
+    result = _CHECKED[sign](left.column, right.column)
+    return result if always_fits(sign, left.type, right.type) else _or_error(result, [left, right], complaint)
 
 
 def negated(operand: Value, complaint: str) -> Column:

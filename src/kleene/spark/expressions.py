@@ -18,8 +18,8 @@ from pyspark.sql import types as st
 
 from kleene.errors import printable
 from kleene.ir import expr as ir
-from kleene.ir.text import expression_text
 from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, TimestampType, Type, a_type
+from kleene.source import SourceText
 from kleene.spark import exact
 from kleene.spark.names import quoted, quoted_column
 
@@ -49,9 +49,10 @@ _TYPES: dict[Type, st.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Expressions about one row of a frame as columns over it, each made once."""
+    """Expressions about one row of a frame as columns over it, each made once. The source is for errors to show."""
 
     frame: DataFrame
+    source: SourceText
     _made: dict[int, tuple[ir.Expr, Column]] = field(default_factory=dict)
     _types: dict[int, tuple[ir.Expr, st.DataType]] = field(default_factory=dict)
 
@@ -89,11 +90,11 @@ class Columns:
         return self._computed(expression)
 
     def _computed(self, expression: ir.Expr) -> Column:
-        shown = printable(expression_text(expression), 200)
+        shown = printable(self.source.text[expression.span.start : expression.span.end], 200)
         overflow = f"overflow: {shown} does not fit its type"
         match expression:
             case ir.Arithmetic(operator=sign, left=left, right=right):
-                return self._of_values([left, right], lambda one, other: exact.arithmetic(sign, one, other, overflow))
+                return self._arithmetic(sign, self._with_floats([left, right]), overflow)
             case ir.Negate(operand=operand):
                 return self._of_values([operand], lambda value: exact.negated(value, overflow))
             case ir.Cast(operand=operand, to=to, digits=digits):
@@ -110,6 +111,12 @@ class Columns:
         names, name = self.frame.columns, attribute.name
         alike = [] if attribute.exact or name in names else [one for one in names if one.lower() == name.lower()]
         return alike[0] if len(alike) == 1 else name
+
+    def _arithmetic(self, sign: str, operands: Sequence[ir.Expr], overflow: str) -> Column:
+        left, right = (exact.Value(self.of(operand), self._type_of(operand)) for operand in operands)
+        if exact.always_fits(sign, left.type, right.type):
+            return exact.arithmetic(sign, left, right, overflow)
+        return self._of_values(operands, lambda one, other: exact.arithmetic(sign, one, other, overflow))
 
     def _of_values(self, operands: Sequence[ir.Expr], made: Callable[..., Column]) -> Column:
         operands = self._with_floats(operands)

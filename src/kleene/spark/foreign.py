@@ -113,7 +113,7 @@ class Prepared:
 
     def _with_column(self, name: str, expression: ir.Expr) -> DataFrame:
         try:
-            frame = self.frame.withColumn(name, Columns(self.frame).of(expression))
+            frame = self.frame.withColumn(name, Columns(self.frame, self.definition.source).of(expression))
             _ = frame.schema  # by Spark Connect nobody knows before whether there is such a column
         except Exception as error:  # what is nested too deep for Spark Connect is not one of PySpark's own errors
             raise self._refused_by_spark(error, expression) from None
@@ -159,7 +159,7 @@ class Prepared:
         if aggregates:
             # Once: each lateral join makes Spark plan all that comes before it twice.
             found = found.lateralJoin(_aggregates_of_match(found, aggregates))
-        columns = Columns(found)
+        columns = Columns(found, self.definition.source)
         for measure in measures:
             first, *others = (part.name for part in measure.parts)
             wanted[first] = columns.of(measure.finished).alias(measure.measure.name)
