@@ -39,11 +39,12 @@ def query_of(language: str, said: Any) -> tuple[kleene.Query, dict[str, Any]]:
 
 
 def disagreement(
-    language: str, said: Any, table: pa.Table, chance: random.Random, engine: str = "generated"
+    language: str, said: Any, table: pa.Table, chance: random.Random, engine: str = "generated", share: float = 1.0
 ) -> str | None:
     """What is different, if anything, when the generated code runs on the whole table and on pieces of it.
 
-    Machine code is made for the whole table only, with the algorithm that is chosen by itself.
+    Machine code is made for the whole table only, with the algorithm that is chosen by itself. Other algorithms, and
+    ways in batches and in pieces, are tried with the chance of `share`.
     """
     is_plain = engine == "generated"
     try:
@@ -51,7 +52,8 @@ def disagreement(
     except kleene.KleeneError:
         return None  # a query that means nothing
     expected = outcome(lambda: query.match(table, engine="reference", **options))
-    for algorithm in ("auto", "basic", "backtrack") if language == "sase" and is_plain else ("auto",):
+    others = ("basic", "backtrack") if language == "sase" and is_plain else ()
+    for algorithm in ("auto", *(name for name in others if chance.random() < share)):
         ways = {"engine": engine, "algorithm": algorithm, **options}
         found = outcome(lambda ways=ways: query.match(table, **ways))
         if isinstance(found, kleene.UnsupportedError) and "engine cannot run" in found.message:
@@ -60,12 +62,12 @@ def disagreement(
             continue
         if not same_result(expected, found):
             return f"{algorithm}:\n{shown(found)}\nreference:\n{shown(expected)}"
-        if is_plain:
+        if is_plain and chance.random() < share:
             with tiny_blocks():
                 found = outcome(lambda ways=ways: query.match_batches(table, **ways).read_all())
             if not same_result(expected, found):
                 return f"{algorithm}, in batches:\n{shown(found)}\nreference:\n{shown(expected)}"
-        if isinstance(expected, pa.Table) and is_plain and algorithm != "backtrack":
+        if isinstance(expected, pa.Table) and is_plain and algorithm != "backtrack" and chance.random() < share:
             problem = disagreement_in_pieces(query, table, expected, chance, ways)
             if problem is not None:
                 return f"{algorithm}, {problem}"
