@@ -152,12 +152,12 @@ def cluster(tmp_path_factory):
 @pytest.fixture(scope="module")
 def events():
     choose = random.Random(7)
-    kinds = choose.choices(["Shelf", "Register", "Exit"], [6, 1, 2], k=20_000)
+    kinds = choose.choices(["Shelf", "Register", "Exit"], [6, 1, 2], k=60_000)
     return pa.table(
         {
             "type": kinds,
-            "t": range(20_000),
-            "tag": [f"tag {choose.randrange(3_000)}" for _ in kinds],
+            "t": range(60_000),
+            "tag": [f"tag {choose.randrange(9_000)}" for _ in kinds],
             "weight": [choose.randrange(10) for _ in kinds],
         }
     )
