@@ -22,7 +22,7 @@ from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows
 from kleene.engine.row_reference import PartitionMatcher, RowBindings, distinct_key
 from kleene.engine.sorting import sorted_table, table_in_order
-from kleene.errors import ExecutionError, printable
+from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import RowsPerMatch, Selection
@@ -100,13 +100,21 @@ def _interpreted_rows(
             yield from regex_rows(query, here, positions, run_limit, key, budget)
             continue
         covered = bytearray(len(positions))
-        for match in PartitionMatcher(query, here, len(positions), run_limit, budget).matches():
+        matches = PartitionMatcher(query, here, len(positions), run_limit, budget).matches()
+        for match in matches:
             budget.count(1)
             budget.reach(positions[match.start])
             covered[match.start : match.last + 1] = b"\1" * (match.last + 1 - match.start)
-            for row in output_rows(query, [match], here, positions):
-                budget.check_time()
-                yield row
+            try:
+                for row in output_rows(query, [match], here, positions):
+                    budget.check_time()
+                    yield row
+            except LimitError:
+                raise
+            except ExecutionError:
+                for _ in matches:  # an error of the search is told rather than one of a measure
+                    pass
+                raise
         if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
             yield from unmatched_rows(positions, (row for row in range(len(positions)) if not covered[row]))
 

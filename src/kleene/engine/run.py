@@ -49,6 +49,8 @@ from kleene.plan.choice import choose_algorithm
 from kleene.plan.operators import RunScan
 from kleene.plan.plan import Plan
 
+MOST_STATES = 1 << 26
+"""Bytes of the states of matches that are held together, of which each match gives one row."""
 FEW_BYTES, FEW_SECONDS = 1 << 24, 2.0
 """What the interpreter may make of a small table, and how long it may take, before machine code is made after all."""
 
@@ -234,7 +236,8 @@ class Runner:
         else:
             assert isinstance(program, RowProgram)
             is_one = query.rows_per_match is RowsPerMatch.ONE
-            found = find_row_matches(program, table, limit, budget, budget.at_once // 8 if is_one else STATES_AT_ONCE)
+            states = min(budget.at_once, MOST_STATES) // 8 if is_one else STATES_AT_ONCE
+            found = find_row_matches(program, table, limit, budget, states)
             yield from found_row_parts(query, found, table, program.jit, budget)
 
     def _compiled_blocks(self, table: pa.Table, budget: Budget) -> Iterator[Block]:
