@@ -191,3 +191,11 @@ def test_a_row_pattern_waits_for_the_rows_that_may_change_it() -> None:
     given = [progress.feed(rows.slice(n, 1)).to_pylist() for n in range(4)]
     assert given == [[], [], [{"a": 1, "b": 2}], []]
     assert progress.finish().to_pylist() == [{"a": 4, "b": 4}]
+
+
+def test_strings_that_are_all_null_so_far_are_no_error() -> None:
+    table = pa.table({"t": [1, 2, 3], "s": pa.array([None, None, "x"], pa.string())})
+    query = kleene.regex(pattern="a a a", order_by="t", predicates={"a": "t > 0"}, output={"s": "Max(s)"})
+    progress = query.progress(table, engine="generated")
+    parts = [progress.feed(table.slice(at, 1)) for at in range(3)]
+    assert pa.concat_tables([*parts, progress.finish()]).to_pylist() == [{"s": "x"}]

@@ -107,11 +107,11 @@ class Registers:
 def forget_strings(dictionary: Dictionary, registers: Registers, runs: Array, count: int) -> Dictionary:
     """A dictionary with only the strings that runs still hold; their registers are brought in line with it."""
     places = [registers.place(register)[1] for register in registers.all if register.kind == "s"]
-    if not places or not count:
+    if not places or not count or not dictionary.strings:
         return Dictionary()
     codes = np.ascontiguousarray(runs[:count, places])
     # A register that is NULL, or that its component has not set yet, holds 0.
-    kept, new = dictionary.kept(np.append(codes.reshape(-1), 0) if dictionary.strings else codes.reshape(-1))
+    kept, new = dictionary.kept(np.append(codes.reshape(-1), 0))
     runs[:count, places] = new[: codes.size].reshape(codes.shape)
     return kept
 
