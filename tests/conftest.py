@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,18 +52,12 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def connect_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
-
-
-@pytest.fixture(scope="session")
-def classic_spark(connect_port: int) -> Iterator[SparkSession]:
+def classic_spark() -> Iterator[SparkSession]:
     """One embedded Spark for the whole run, which serves Spark Connect besides."""
     settings = {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": connect_port,
+        "spark.connect.grpc.binding.port": 0,  # one that is free when Spark binds it
         "spark.python.daemon.module": quick_daemon.__name__,
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -78,13 +71,19 @@ def classic_spark(connect_port: int) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
+def connect_port(classic_spark: SparkSession) -> int:
+    services: Any = classic_spark.sparkContext._jvm.org.apache.spark.sql.connect.service  # type: ignore[union-attr]
+    return int(getattr(getattr(services, "SparkConnectService$"), "MODULE$").localPort())
+
+
+@pytest.fixture(scope="session")
 def spark(classic_spark: SparkSession) -> SparkSession:
     """What most tests use; a file of tests may put `either_spark` in its place."""
     return classic_spark
 
 
 @pytest.fixture(scope="session")
-def remote_spark(classic_spark: SparkSession, connect_port: int) -> Iterator[SparkSession]:
+def remote_spark(connect_port: int) -> Iterator[SparkSession]:
     """A client of the embedded Spark that knows it by Spark Connect only; for use in `either_spark`."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 

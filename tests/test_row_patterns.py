@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import kleene
@@ -24,3 +25,14 @@ def test_row_pattern_error(case: RowCase) -> None:
             assert getattr(error, place) == case.item[place], str(error)
     for fragment in case.item["says"]:
         assert fragment in str(error)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_of_two_errors_that_of_the_partition_that_comes_first_is_told(engine: str) -> None:
+    events = pa.table({"t": [1, 2, 3, 4], "g": [1, 1, 0, 0], "k": ["A", "C", "B", "B"]})
+    query = kleene.match_recognize(
+        """PARTITION BY g ORDER BY t MEASURES FIRST(t) AS t AFTER MATCH SKIP TO FIRST B
+           PATTERN (B B | A C) DEFINE A AS k = 'A', B AS k = 'B', C AS k = 'C'"""
+    )
+    with pytest.raises(kleene.KleeneError, match="the match has no such row"):
+        query.match(events, engine=engine)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -448,10 +447,9 @@ LARGE: dict[str, tuple[bool, list[ir.Expr]]] = {
 }
 
 
+@pytest.mark.usefixtures("in_time")
 @pytest.mark.parametrize("name", LARGE)
 def test_thousands_of_predicates_take_a_moment(name: str) -> None:
     is_never, predicates = LARGE[name]
-    start = time.perf_counter()
     reason = why_never(predicates)
     assert (reason is not None) == is_never
-    assert time.perf_counter() - start < 5, "a slow machine takes several times the usual 0.3 seconds"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import site
-import socket
 import subprocess
 import sys
 import time
@@ -93,6 +93,12 @@ def wait_until(condition, what, log, process):
     return found
 
 
+def told(pattern, what, log, process):
+    """What a process wrote to its log in a pattern's place: where it listens, say, once it does."""
+    found = wait_until(lambda: re.search(pattern, log.read_text(errors="replace")), what, log, process)
+    return found.group(1)
+
+
 def interpreter_without_kleene(folder):
     """An interpreter that has all that Kleene needs, but not Kleene.
 
@@ -122,22 +128,20 @@ def cluster(tmp_path_factory):
         "SPARK_DAEMON_JAVA_OPTS": f"-Dkleene.test={folder}",
         "KLEENE_CACHE_DIR": str(folder / "machine_code_of_driver"),
     }
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    url = f"spark://127.0.0.1:{port}"
     launch = [str(SPARK_HOME / "bin" / "spark-class")]
-    master = [*launch, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
+    master = [*launch, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0"]
     worker = [*launch, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1"]
-    worker += ["--memory", "1g", "--webui-port", "0", "--work-dir", str(folder / "work"), url]
+    worker += ["--memory", "1g", "--webui-port", "0", "--work-dir", str(folder / "work")]
     log = folder / "master.log"
     try:
-        with (
-            started([*master, "--webui-port", "0"], log, environment) as process,
-            started(worker, folder / "worker_1.log", environment),
-            started(worker, folder / "worker_2.log", environment),
-        ):
-            wait_until(lambda: log.read_text().count("Registering worker") == 2, "the workers", log, process)
-            yield Cluster(url, folder, package, environment)
+        with started([*master, "--webui-port", "0"], log, environment) as process:
+            url = told(r"Starting Spark master at (spark://\S+)", "the master", log, process)
+            with (
+                started([*worker, url], folder / "worker_1.log", environment),
+                started([*worker, url], folder / "worker_2.log", environment),
+            ):
+                wait_until(lambda: log.read_text().count("Registering worker") == 2, "the workers", log, process)
+                yield Cluster(url, folder, package, environment)
     finally:
         # Python's workers have groups of their own, and go when their executor has gone.
         end = time.monotonic() + 20
@@ -207,13 +211,11 @@ def test_killed_executor_changes_nothing(cluster, data, events, tmp_path):
 def test_client_of_spark_connect_ships_the_package(cluster, data, events, monkeypatch):
     from pyspark.sql.connect.session import SparkSession
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    listening = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": port}
+    listening = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": 0}
     log = cluster.folder / "driver.log"
     server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer")
     with cluster.submitted(*server, **listening) as driver:
-        wait_until(lambda: "Spark Connect server started" in log.read_text(errors="replace"), "the server", log, driver)
+        port = told(r"Spark Connect server started at: \S+?(\d+)\s", "the server", log, driver)
         monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
         session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
         try:

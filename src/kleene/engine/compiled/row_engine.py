@@ -105,6 +105,8 @@ def find_row_matches(
     groups[:, 0] = groups[:, 2] = grouped.begins[:-1]
     groups[:, 1] = groups[:, 5] = groups[:, 6] = grouped.begins[1:]
     groups[:, 4] = 1
+    if not grouped.is_identity:  # of two errors, that of the partition that came first is told
+        groups = groups[np.argsort(grouped.order[groups[:, 0]])]
     search = Search(program, table, grouped, groups, run_limit, nullable_names(table), budget)
     return search.parts(states_at_once)
 
