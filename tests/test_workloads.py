@@ -12,7 +12,7 @@ import kleene
 import workloads
 from automaton.row_automaton_runner import ways
 from kleene.analysis.row_pattern import analyze_row_pattern
-from kleene.automaton.row_pattern import compile_row_automaton
+from kleene.automaton.positions import positions_of
 from kleene.datasets import prices, trades, tweets
 from kleene.engine.inputs import attributes_of
 from kleene.engine.row_reference import RowBindings
@@ -47,7 +47,7 @@ def test_all_matches_of_rip_are_the_accepting_runs_of_the_automaton(name: str) -
     query = kleene.match_recognize(rip_clause(name, 14))
     found = query.match(table).to_pylist()
     analyzed = analyze_row_pattern(query.definition, Schema(attributes_of(table.schema)))
-    automaton, conditions = compile_row_automaton(analyzed), dict(analyzed.conditions)
+    automaton, conditions = positions_of(analyzed), dict(analyzed.conditions)
     columns = {"price": table.column("price").to_pylist()}
 
     def fits(start: int, path: tuple[str, ...], variable: str) -> bool:

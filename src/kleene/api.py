@@ -310,7 +310,7 @@ class Query:
         if code:
             return explain_code(chosen)
         if dot or svg:
-            return explain_dot(chosen.query) if dot else explain_svg(chosen.query)
+            return explain_dot(chosen) if dot else explain_svg(chosen)
         if analyze and table is None:
             raise UnsupportedError(
                 "explain(analyze=True) runs the query in this process, on events in Arrow's form",

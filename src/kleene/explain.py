@@ -8,12 +8,13 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.automaton.compile import compile_automaton
-from kleene.automaton.row_pattern import compile_row_automaton, row_automaton_dot, row_automaton_text
-from kleene.automaton.svg import automaton_svg, row_automaton_svg
+from kleene.automaton.compile import automaton_of
+from kleene.automaton.model import Automaton
+from kleene.automaton.stacks import scan_automaton, stacks_text
+from kleene.automaton.svg import automaton_svg
 from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed
-from kleene.engine.choice import choose, source_of
+from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.sequence_code import prunes
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
@@ -46,14 +47,12 @@ def explain_text(
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):
         text, facts = row_query_text(query.definition), _row_facts(query)
-        automaton = row_automaton_text(compile_row_automaton(query))
         pipeline = _row_pipeline(query)
         warnings = query.warnings
     else:
         assert plan.pipeline is not None
         pipeline = plan.pipeline
         text, facts = query_text(query.definition), _facts(query, pipeline)
-        automaton = automaton_text(compile_automaton(query))
         warnings = (*query.warnings, *pipeline.warnings)
     choice = choose(plan)
     facts |= {"split": _split_text(plan)}
@@ -67,7 +66,7 @@ def explain_text(
         lines += _section("run", "\n".join([*figures.whole, *notes]))
     if on_spark is not None:
         lines += _section("on Spark", on_spark)
-    return "\n".join([*lines, *_section("automaton", automaton)])
+    return "\n".join([*lines, *_section(*_states(plan, choice))])
 
 
 def _section(name: str, text: str) -> list[str]:
@@ -78,22 +77,37 @@ def explain_code(plan: Plan) -> str:
     """The source that is compiled for the query, for columns without NULLs."""
     if plan.query.schema is None:
         raise UnsupportedError("code is made for known columns", hint="Give events: query.explain(events, code=True).")
-    choice = choose(plan)
-    if choice.engine in ("reference", "nothing"):
+    choice = choose(plan, frozenset())
+    if choice.program is None:
         raise UnsupportedError(f"no code is made for this query: {choice.reason}")
-    return source_of(plan)
+    return choice.program.generated(frozenset()).source
 
 
-def explain_dot(query: AnalyzedQuery | AnalyzedRowPattern) -> str:
-    if isinstance(query, AnalyzedRowPattern):
-        return row_automaton_dot(compile_row_automaton(query))
-    return automaton_dot(compile_automaton(query))
+def explain_dot(plan: Plan) -> str:
+    return automaton_dot(_drawn(plan))
 
 
-def explain_svg(query: AnalyzedQuery | AnalyzedRowPattern) -> str:
-    if isinstance(query, AnalyzedRowPattern):
-        return row_automaton_svg(compile_row_automaton(query))
-    return automaton_svg(compile_automaton(query))
+def explain_svg(plan: Plan) -> str:
+    return automaton_svg(_drawn(plan))
+
+
+def _drawn(plan: Plan) -> Automaton:
+    """What is drawn of a plan: the automaton that runs, or what puts events on stacks."""
+    if plan.pipeline is not None and plan.pipeline.is_sequence:
+        return scan_automaton(plan.pipeline)
+    automaton = automaton_of(plan)
+    if automaton is None:
+        raise UnsupportedError("there is nothing to draw: no match can exist, so no automaton is made")
+    return automaton
+
+
+def _states(plan: Plan, choice: Choice) -> tuple[str, str]:
+    """What the engine moves through, under its heading: the automaton that the code is made from, or stacks."""
+    if plan.pipeline is not None and plan.pipeline.is_sequence:
+        return "stacks", stacks_text(plan.pipeline)
+    compiled = None if choice.program is None else choice.program.automaton
+    automaton = automaton_of(plan) if compiled is None else compiled
+    return "automaton", "none: no match can exist" if automaton is None else automaton_text(automaton)
 
 
 def _row_pipeline(query: AnalyzedRowPattern) -> Pipeline:

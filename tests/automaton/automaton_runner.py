@@ -8,9 +8,7 @@ from __future__ import annotations
 from itertools import product
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.automaton.compile import compile_automaton
 from kleene.automaton.model import (
-    FINAL,
     AllOf,
     AnyOf,
     Automaton,
@@ -22,29 +20,30 @@ from kleene.automaton.model import (
     Predicate,
     TypeIs,
 )
+from kleene.automaton.nfa import nfa_of
 from kleene.engine.events import Events
 from kleene.ir.evaluate import EventBindings, evaluate
 from kleene.ir.options import WindowUnit
 
-Run = tuple[str, tuple[tuple[str, tuple[int, ...]], ...]]  # the state, and the events of each variable
+Run = tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]  # the state, and the events of each variable
 
 
 def accepted(query: AnalyzedQuery, events: Events) -> set[tuple[tuple[int, ...], ...]]:
     """The selections of all accepting runs, over the events as one stream."""
-    runner = _Runner(query, events, compile_automaton(query))
+    runner = _Runner(query, events, nfa_of(query))
     found: set[tuple[tuple[int, ...], ...]] = set()
     runs: set[Run] = set()
-    start = runner.automaton.states[0].name
+    final = runner.automaton.final
     for event in range(len(events)):
         moved: set[Run] = set()
-        for run in [*runs, (start, ())]:
+        for run in [*runs, (0, ())]:
             moved |= runner.step(run, event)
         for state, selected in moved:
             last = selected[-1][1][-1]
             # A Kleene plus in last place proceeds to F right after an event was taken; F consumes nothing.
-            if last == event and (state == FINAL or runner.can_finish((state, selected), event)):
+            if last == event and (state == final or runner.can_finish((state, selected), event)):
                 found.add(tuple(positions for _, positions in selected))
-        runs = {(state, selected) for state, selected in moved if state != FINAL}
+        runs = {(state, selected) for state, selected in moved if state != final}
     return found
 
 
@@ -57,7 +56,7 @@ class _Runner:
         """The runs that the run becomes when it consumes the event."""
         state, selected = run
         found: set[Run] = set()
-        for edge in self.automaton.edges_at(state):
+        for edge in self.automaton.edges[state]:
             if not self._holds(edge.formula, run, event):
                 continue
             match edge.move:
@@ -65,7 +64,7 @@ class _Runner:
                     found.add((edge.target, self._selecting(run, event)))
                 case Move.IGNORE:
                     found.add(run)
-                case Move.PROCEED if edge.target != FINAL:
+                case Move.PROCEED if edge.target != self.automaton.final:
                     # The event is looked at, not consumed: the next state must begin with it or ignore it. A run that
                     # were to ignore it there has ignored it here already.
                     moved = self.step((edge.target, selected), event)
@@ -74,11 +73,10 @@ class _Runner:
 
     def can_finish(self, run: Run, event: int) -> bool:
         edge = self.automaton.edge(run[0], Move.PROCEED)
-        return edge is not None and edge.target == FINAL and self._holds(edge.formula, run, event)
+        return edge is not None and edge.target == self.automaton.final and self._holds(edge.formula, run, event)
 
-    def _variable(self, state: str) -> str:
-        number = next(item.component for item in self.automaton.states if item.name == state)
-        return self.query.components[number].name
+    def _variable(self, state: int) -> str:
+        return self.automaton.states[state].variable
 
     def _selecting(self, run: Run, event: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         state, selected = run

@@ -6,17 +6,19 @@ import pytest
 
 import kleene
 from kleene.analysis.analyze import analyze
-from kleene.automaton.compile import compile_automaton
 from kleene.automaton.model import FormulaClass, Move, Predicate
+from kleene.automaton.nfa import nfa_of
 from kleene.automaton.text import automaton_dot, formula_text
 from lang.test_papers import QUERY_3
 
 
 def edges(text: str, steps: int = 6) -> list[str]:
-    automaton = compile_automaton(analyze(kleene.sase(text).definition), steps)
+    automaton = nfa_of(analyze(kleene.sase(text).definition), steps)
+    names = [state.name for state in automaton.states]
     return [
-        f"{edge.source} {edge.move.value} {edge.target.removeprefix('#')}: {formula_text(edge.formula, edge.source)}"
-        for edge in automaton.edges
+        f"{names[source]} {edge.move.value} {names[edge.target]}: {formula_text(edge.formula, automaton, source)}"
+        for source, own in enumerate(automaton.edges)
+        for edge in own
     ]
 
 
@@ -90,8 +92,8 @@ def test_completion_predicates_guard_the_way_to_the_next_component() -> None:
 
 def test_predicates_know_what_it_takes_to_decide_them() -> None:
     text = "PATTERN SEQ(A+ a[], B b) WHERE [id] AND b.x > 3 AND b.y > a[1].y AND a.LEN > 1"
-    automaton = compile_automaton(analyze(kleene.sase(text).definition))
-    begin, proceed = automaton.edge("b", Move.BEGIN), automaton.edge("a[i]", Move.PROCEED)
+    automaton = nfa_of(analyze(kleene.sase(text).definition))
+    begin, proceed = automaton.edge(2, Move.BEGIN), automaton.edge(1, Move.PROCEED)
     assert [part.formula_class for part in begin.formula.parts if isinstance(part, Predicate)] == [
         FormulaClass.PARTITION,
         FormulaClass.SINGLE_EVENT,
@@ -106,10 +108,11 @@ def test_variable_named_like_the_final_state_is_no_problem() -> None:
 
 def test_dot_draws_every_state_and_edge_and_escapes_what_users_write() -> None:
     query = kleene.sase("PATTERN SEQ(A `a\"b`, B+ c[]) WHERE `a\"b`.s = 'x\\y'")
-    dot = automaton_dot(compile_automaton(analyze(query.definition)))
+    dot = automaton_dot(nfa_of(analyze(query.definition)))
     assert dot.startswith("digraph automaton {")
     assert dot.endswith("}")
-    assert '"a\\"b" -> "c[1]" [label="begin\\nA AND `a\\"b`.s = \'x\\\\y\'"];' in dot
+    assert 's0 [label="a\\"b"];' in dot
+    assert 's0 -> s1 [label="begin\\nA AND `a\\"b`.s = \'x\\\\y\'"];' in dot
     assert dot.count("->") == 6
     assert dot.count("style=dashed") == 2
     assert dot.count("arrowhead=empty") == 1

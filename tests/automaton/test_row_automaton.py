@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import kleene
 from automaton.row_automaton_runner import ways
 from kleene.analysis.row_pattern import analyze_row_pattern
-from kleene.automaton.row_pattern import compile_row_automaton, row_automaton_dot, row_automaton_text
+from kleene.automaton.positions import positions_of
+from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.row_reference import PartitionMatcher
 from kleene.ir.row_text import row_query_text
 from kleene.schema import INTEGER, Schema
@@ -21,7 +22,7 @@ LETTERS = "ABC"
 
 def automaton_of(pattern: str):
     query = kleene.match_recognize(f"ORDER BY t PATTERN ({pattern})")
-    return compile_row_automaton(analyze_row_pattern(query.definition))
+    return positions_of(analyze_row_pattern(query.definition))
 
 
 @pytest.mark.parametrize(
@@ -42,13 +43,13 @@ def automaton_of(pattern: str):
     ],
 )
 def test_edges_stand_in_order_of_preference(pattern: str, text: str) -> None:
-    assert row_automaton_text(automaton_of(pattern)) == text
+    assert automaton_text(automaton_of(pattern)) == text
 
 
 def test_dot_numbers_edges_by_preference() -> None:
-    dot = row_automaton_dot(automaton_of("A (B | C)"))
-    assert 's0 -> s1 [label="1"];' in dot
-    assert 's0 -> s2 [label="2"];' in dot
+    dot = automaton_dot(automaton_of("A (B | C)"))
+    assert 's1 -> s2 [label="1"];' in dot
+    assert 's1 -> s3 [label="2"];' in dot
 
 
 def engine_ways(query: kleene.Query, letters: list[set[str]]) -> list[list[tuple[str, ...]]]:
@@ -96,7 +97,7 @@ def test_ways_of_the_automaton_are_those_of_the_plain_engine_in_the_same_order(
 ) -> None:
     # All three variables stand in the pattern, the last ones where nothing can reach them.
     query = kleene.match_recognize(f"ORDER BY t ALL ROWS PER MATCH PATTERN ({pattern} | $ ^ A B C)")
-    automaton = compile_row_automaton(analyze_row_pattern(query.definition))
+    automaton = positions_of(analyze_row_pattern(query.definition))
     for start, expected in enumerate(engine_ways(query, rows)):
         found = list(ways(automaton, start, len(rows), lambda path, name, start=start: name in rows[start + len(path)]))
         assert distinct(found) == distinct(expected)

@@ -11,10 +11,10 @@ import pytest
 import kleene
 from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import analyze_row_pattern
-from kleene.automaton.compile import compile_automaton
-from kleene.automaton.model import FINAL, AllOf, Automaton, Edge, Move, State, TypeIs
-from kleene.automaton.row_pattern import compile_row_automaton
-from kleene.automaton.svg import automaton_svg, row_automaton_svg
+from kleene.automaton.model import AllOf, Automaton, Edge, Move, State, TypeIs
+from kleene.automaton.nfa import nfa_of
+from kleene.automaton.positions import positions_of
+from kleene.automaton.svg import automaton_svg
 from kleene.automaton.text import formula_text
 from lang.test_papers import QUERY_3
 
@@ -45,12 +45,12 @@ PATTERNS = [
 
 
 def automaton_of(text: str) -> Automaton:
-    return compile_automaton(analyze(kleene.sase(text).definition))
+    return nfa_of(analyze(kleene.sase(text).definition))
 
 
 def row_picture(pattern: str, rest: str = "") -> str:
     query = kleene.match_recognize(f"ORDER BY t PATTERN ({pattern}) {rest}")
-    return row_automaton_svg(compile_row_automaton(analyze_row_pattern(query.definition)))
+    return automaton_svg(positions_of(analyze_row_pattern(query.definition)))
 
 
 def types(*names: str) -> AllOf:
@@ -59,19 +59,25 @@ def types(*names: str) -> AllOf:
 
 # No query becomes this: arcs over and under states, several edges between the same states, texts everywhere.
 TANGLE = Automaton(
-    (State("p", 0), State("q", 1), State("r", 2), State(FINAL, None)),
+    (State("p", "p", 0), State("q", "q", 1), State("r", "r", 2), State("F")),
     (
-        Edge("p", Move.BEGIN, "q", types("Alpha", "Beta")),
-        Edge("p", Move.PROCEED, "q", types("Gamma", "Delta")),
-        Edge("p", Move.BEGIN, "r", types("over", "the state between")),
-        Edge("q", Move.BEGIN, "r"),
-        *(Edge("q", move, "q", types("a type with a long name", "another")) for move in Move),
-        Edge("q", Move.BEGIN, FINAL, types("to the end")),
-        Edge("q", Move.IGNORE, "p", types("back")),
-        Edge("r", Move.IGNORE, "p", types("back", "to the start")),
-        Edge("r", Move.TAKE, "r", types("a type with a long name", "another")),
-        Edge("r", Move.BEGIN, FINAL),
-        Edge(FINAL, Move.IGNORE, FINAL, types("a type with a long name", "another")),
+        (
+            Edge(Move.BEGIN, 1, types("Alpha", "Beta")),
+            Edge(Move.PROCEED, 1, types("Gamma", "Delta")),
+            Edge(Move.BEGIN, 2, types("over", "the state between")),
+        ),
+        (
+            Edge(Move.BEGIN, 2),
+            *(Edge(move, 1, types("a type with a long name", "another")) for move in Move),
+            Edge(Move.BEGIN, 3, types("to the end")),
+            Edge(Move.IGNORE, 0, types("back")),
+        ),
+        (
+            Edge(Move.IGNORE, 0, types("back", "to the start")),
+            Edge(Move.TAKE, 2, types("a type with a long name", "another")),
+            Edge(Move.BEGIN, 3),
+        ),
+        (Edge(Move.IGNORE, 3, types("a type with a long name", "another")),),
     ),
 )
 PICTURES = [
@@ -151,8 +157,9 @@ def test_every_state_and_formula_is_in_the_picture(text: str) -> None:
     picture = automaton_svg(automaton)
     assert element_texts(picture, "title", "state") == [*(s.name for s in automaton.states[:-1]), "F: a match"]
     titles = "\n".join(element_texts(picture, "title", "edge")).split("\n")
-    for edge in automaton.edges:
-        assert f"{edge.move.value}: {formula_text(edge.formula, edge.source)}" in titles
+    for source, edges in enumerate(automaton.edges):
+        for edge in edges:
+            assert f"{edge.move.value}: {formula_text(edge.formula, automaton, source)}" in titles
     assert max(map(len, element_texts(picture, "text", "edge"))) <= 36
 
 
@@ -206,8 +213,8 @@ def test_row_edges_are_numbered_by_preference_with_their_anchors() -> None:
 
 
 def test_what_users_write_stays_text() -> None:
-    states = (State(HOSTILE, 0), State(FINAL, None))
-    picture = automaton_svg(Automaton(states, (Edge(HOSTILE, Move.BEGIN, FINAL, types("<script>", HOSTILE)),)))
+    states = (State(HOSTILE, HOSTILE, 0), State("F"))
+    picture = automaton_svg(Automaton(states, ((Edge(Move.BEGIN, 1, types("<script>", HOSTILE)),), ())))
     shown = "a\"b'<&>]]>␇␊\ufffd\ufffd"
     assert picture.encode()
     assert element_texts(picture, "text", "state") == [shown, "F"]

@@ -14,9 +14,8 @@ from html import escape
 from math import sqrt
 from unicodedata import east_asian_width
 
-from kleene.automaton.model import FINAL, AllOf, AnyOf, Automaton, Edge, Formula, Move
-from kleene.automaton.row_pattern import RowAutomaton, RowEdge, row_labels
-from kleene.automaton.text import formula_text, negation_text
+from kleene.automaton.model import AllOf, AnyOf, AtEnd, AtStart, Automaton, Edge, Formula, Move, parts_of
+from kleene.automaton.text import definition_texts, formula_text, has_plain_edges, negation_texts
 
 _RADIUS, _SHOULDER, _MARGIN, _GAP, _CORNER, _HEAD = 26.0, 8.0, 20.0, 50.0, 8.0, 7.0
 _LETTER, _LINE = 6.7, 14.0  # of a font of 11 pixels
@@ -85,47 +84,46 @@ class _Place:
 
 
 def automaton_svg(automaton: Automaton) -> str:
-    """The automaton of a SASE query: edges in the colours of their moves, with formulas; tooltips have them whole."""
-    names = [state.name for state in automaton.states]
-    nodes = [_Node("F", "F: a match", is_accepting=True) if name == FINAL else _Node(name, name) for name in names]
-    links = _merged((names.index(edge.source), names.index(edge.target), _move_label(edge)) for edge in automaton.edges)
-    notes = [f"no {negation_text(negation, names[:-1], automaton)}" for negation in automaton.negations]
-    return _Drawing(nodes, list(links)).svg(notes)
+    """The automaton with its formulas; tooltips have them whole.
+
+    Edges are in the colours of their moves; plain ones are numbered in order of preference.
+    """
+    definitions = definition_texts(automaton)
+    tips = dict(zip((name for name, _ in automaton.definitions), definitions, strict=True))
+    nodes = [
+        _Node(state.name, tips.get(state.variable or "", state.name), is_dashed=state.is_excluded)
+        for state in automaton.states[:-1]
+    ]
+    nodes.append(_Node("F", "F: a match", is_accepting=True))
+    are_plain = has_plain_edges(automaton)
+    links = _merged(
+        (source, edge.target, _choice_label(number, edge) if are_plain else _move_label(edge, automaton, source))
+        for source, edges in enumerate(automaton.edges)
+        for number, edge in enumerate(edges, 1)
+    )
+    return _Drawing(nodes, list(links)).svg([*definitions, *negation_texts(automaton)])
 
 
-def _move_label(edge: Edge) -> _Label:
-    style, whole = _STYLES[edge.move], formula_text(edge.formula, edge.source)
-    lines = [line for piece in _pieces(edge.formula, edge.source) for line in _lines(piece, _PIECE, 2)]
+def _move_label(edge: Edge, automaton: Automaton, state: int) -> _Label:
+    style, whole = _STYLES[edge.move], formula_text(edge.formula, automaton, state)
+    lines = [line for piece in _pieces(edge.formula, automaton, state) for line in _lines(piece, _PIECE, 2)]
     shown = lines if len(lines) <= _PIECES else [*lines[: _PIECES - 1], "…"]
     return style, ((style.name, style.color), *((line, _INK) for line in shown)), f"{style.name}: {whole}"
 
 
-def _pieces(formula: Formula, state: str) -> list[str]:
+def _pieces(formula: Formula, automaton: Automaton, state: int) -> list[str]:
     """The formula, cut where a reader would break the line."""
     if not isinstance(formula, (AllOf, AnyOf)) or len(formula.parts) < 2:
-        return [formula_text(formula, state)]
+        return [formula_text(formula, automaton, state)]
     word, kind = ("AND", AllOf) if isinstance(formula, AllOf) else ("OR", AnyOf)
-    first, *others = (formula_text(kind((part,)), state) for part in formula.parts)
+    first, *others = (formula_text(kind((part,)), automaton, state) for part in formula.parts)
     return [first, *(f"{word} {other}" for other in others)]
 
 
-def row_automaton_svg(automaton: RowAutomaton) -> str:
-    """The automaton of a row pattern: edges numbered in order of preference, and the conditions of DEFINE."""
-    conditions = {name: f"{name} when {condition}" for name, condition in automaton.conditions}
-    named = zip(row_labels(automaton), automaton.states, strict=True)
-    states = [_Node(label, conditions.get(state.variable, label), False, state.is_excluded) for label, state in named]
-    nodes = [_Node("start", "start"), *states, _Node("F", "F: a match", is_accepting=True)]
-    links = _merged(
-        (source, len(nodes) - 1 if edge.target is None else edge.target + 1, _choice_label(number, edge))
-        for source, edges in enumerate((automaton.start, *automaton.following))
-        for number, edge in enumerate(edges, 1)
-    )
-    return _Drawing(nodes, list(links)).svg(list(conditions.values()))
-
-
-def _choice_label(number: int, edge: RowEdge) -> _Label:
-    style, signs = _FIRST if number == 1 else _LATER, "^" * edge.at_start + "$" * edge.at_end
-    tip = f"choice {number}" + ", at the first row" * edge.at_start + ", after the last row" * edge.at_end
+def _choice_label(number: int, edge: Edge) -> _Label:
+    style, parts = _FIRST if number == 1 else _LATER, parts_of(edge.formula)
+    signs = "^" * (AtStart() in parts) + "$" * (AtEnd() in parts)
+    tip = f"choice {number}" + ", at the first row" * ("^" in signs) + ", after the last row" * ("$" in signs)
     return style, ((f"{number}{signs}", style.color),), tip
 
 

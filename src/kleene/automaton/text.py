@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from kleene.analysis.analyzed import NegativeComponent
 from kleene.automaton.model import (
-    FINAL,
+    TRUE,
     AllOf,
     AnyOf,
+    AtEnd,
+    AtStart,
     Automaton,
+    Defined,
     Edge,
     Formula,
     FormulaOf,
     InWindow,
     Move,
+    Negation,
     NotFormula,
     Predicate,
     TypeIs,
+    parts_of,
 )
 from kleene.ir import expr as ir
 from kleene.ir.options import WindowUnit
@@ -23,47 +27,91 @@ from kleene.ir.text import expression_text, window_text
 
 
 def automaton_text(automaton: Automaton) -> str:
-    """The automaton as a table: a line for each edge, with its move, where it leads, and its formula."""
+    """The automaton as a table.
+
+    Where edges say no more than which variable comes next, each state has one line that lists them, most preferred
+    first, and the formula of each variable follows. Otherwise each edge has a line: its move, its target, its formula.
+    """
+    return "\n".join(line.rstrip() for line in (_choices if has_plain_edges(automaton) else _moves)(automaton))
+
+
+def has_plain_edges(automaton: Automaton) -> bool:
+    """Whether the formula of an edge follows from where it leads, but for anchors."""
+    return all(is_plain(edge) for edges in automaton.edges for edge in edges)
+
+
+def is_plain(edge: Edge) -> bool:
+    return edge.move is not Move.IGNORE and not any(
+        isinstance(part, (Predicate, TypeIs, InWindow, FormulaOf, NotFormula, AnyOf)) for part in parts_of(edge.formula)
+    )
+
+
+def _choices(automaton: Automaton) -> list[str]:
+    width = max(len(state.name) for state in automaton.states)
+    lines = []
+    for state, edges in zip(automaton.states[:-1], automaton.edges, strict=False):
+        targets = ", ".join(with_anchors(edge, automaton.states[edge.target].name) for edge in edges)
+        lines.append(f"{state.name:<{width}}  → {targets or 'nothing'}")
+    return lines + definition_texts(automaton)
+
+
+def _moves(automaton: Automaton) -> list[str]:
     width = max(len(state.name) for state in automaton.states)
     lines: list[str] = []
-    for state in automaton.states[:-1]:
+    for number, (state, edges) in enumerate(zip(automaton.states[:-1], automaton.edges, strict=False)):
         label = state.name
-        for edge in automaton.edges_at(state.name):
-            target = f"→ {_shown(edge.target)}" if edge.target != edge.source else "↺"
-            formula = formula_text(edge.formula, edge.source)
+        for edge in edges:
+            target = f"→ {automaton.states[edge.target].name}" if edge.target != number else "↺"
+            formula = formula_text(edge.formula, automaton, number)
             lines.append(f"{label:<{width}}  {edge.move.value:<7}  {target:<{width + 2}}  {formula}")
             label = ""
-    names = [state.name for state in automaton.states[:-1]]
-    lines += [f"{_shown(FINAL):<{width}}  a match"]
-    lines += [f"no {negation_text(negation, names, automaton)}" for negation in automaton.negations]
-    return "\n".join(line.rstrip() for line in lines)
+    lines.append(f"{automaton.states[-1].name:<{width}}  a match")
+    return [*lines, *definition_texts(automaton), *negation_texts(automaton)]
 
 
-def _shown(state: str) -> str:
-    return "F" if state == FINAL else state
+def with_anchors(edge: Edge, text: str) -> str:
+    """The text between the signs of the anchors that must hold on the way."""
+    parts = parts_of(edge.formula)
+    return f"{'^' if AtStart() in parts else ''}{text}{'$' if AtEnd() in parts else ''}"
 
 
-def negation_text(negation: NegativeComponent, names: list[str], automaton: Automaton) -> str:
-    components = [state.component for state in automaton.states[:-1]]
-    firsts = [names[components.index(number)] for number in sorted({c for c in components if c is not None})]
-    if negation.gap == 0:
-        where = f"before {firsts[0]}, back to the window's length before the last event"
-    elif negation.gap == len(firsts):
+def definition_texts(automaton: Automaton) -> list[str]:
+    return [f"{name} when {formula_text(formula, automaton)}" for name, formula in automaton.definitions]
+
+
+def negation_texts(automaton: Automaton) -> list[str]:
+    return [f"no {_negation_text(negation, automaton)}" for negation in automaton.negations]
+
+
+def _negation_text(negation: Negation, automaton: Automaton) -> str:
+    component = negation.component
+    states = automaton.states[:-1]
+    firsts = {state.component: n for n, state in reversed(list(enumerate(states)))}
+    if component.gap == 0:
+        where = f"before {states[0].name}, back to the window's length before the last event"
+    elif component.gap == len(firsts):
         where = "after the last event, up to the window's length after the first"
     else:
-        last_of_previous = names[components.index(negation.gap) - 1].replace("[i]", "[]")
-        where = f"between {last_of_previous} and {firsts[negation.gap].replace('[1]', '[]')}"
-    types = " or ".join(negation.types)
-    name = "" if negation.name.startswith("#") else f" {negation.name}"
-    conditions = " AND ".join(_conjunct_text(item.expression) for item in negation.predicates)
+        after = firsts[component.gap]
+        last_of_previous = states[after - 1].name.replace("[i]", "[]")
+        where = f"between {last_of_previous} and {states[after].name.replace('[1]', '[]')}"
+    types = " or ".join(component.types)
+    name = "" if component.name.startswith("#") else f" {component.name}"
+    conditions = " AND ".join(_conjunct_text(item.conjunct.expression) for item in negation.predicates)
     return f"{types}{name} {where}" + (f", where {conditions}" if conditions else "")
 
 
-def formula_text(formula: Formula, state: str = "") -> str:
+def formula_text(formula: Formula, automaton: Automaton, state: int = -1) -> str:
     """The formula; `state` is where it stands, so that its own edges need no address."""
     match formula:
         case Predicate(conjunct=conjunct):
             return _conjunct_text(conjunct.expression)
+        case Defined(variable=variable):
+            return variable
+        case AtStart():
+            return "at the first row"
+        case AtEnd():
+            return "after the last row"
         case TypeIs(types=types):
             return " or ".join(types) if len(types) == 1 else f"({' or '.join(types)})"
         case InWindow(event=event, first=first, window=window):
@@ -71,22 +119,21 @@ def formula_text(formula: Formula, state: str = "") -> str:
             size = window_text(window).removesuffix(" events") if what == "position" else window_text(window)
             return f"{event}.{what} < {first}.{what} + {size}"
         case FormulaOf(state=other, move=move):
-            return move.value if other == state else f"{move.value}({other})"
+            return move.value if other == state else f"{move.value}({automaton.states[other].name})"
         case NotFormula(part=part):
-            inner = formula_text(part, state)
+            inner = formula_text(part, automaton, state)
             return f"NOT ({inner})" if " " in inner else f"NOT {inner}"
-        case AllOf(parts=()):
-            return "TRUE"
         case AnyOf(parts=()):
             return "FALSE"
-        case AllOf(parts=parts):
-            return " AND ".join(_part_text(part, state) for part in parts)
+        case AllOf(parts=parts) if formula != TRUE:
+            return " AND ".join(_part_text(part, automaton, state) for part in parts)
         case AnyOf(parts=parts):
-            return " OR ".join(_part_text(part, state) for part in parts)
+            return " OR ".join(_part_text(part, automaton, state) for part in parts)
+    return "TRUE"
 
 
-def _part_text(part: Formula, state: str) -> str:
-    text = formula_text(part, state)
+def _part_text(part: Formula, automaton: Automaton, state: int) -> str:
+    text = formula_text(part, automaton, state)
     return f"({text})" if isinstance(part, (AllOf, AnyOf)) else text
 
 
@@ -104,18 +151,22 @@ _STYLES = {
 
 
 def automaton_dot(automaton: Automaton) -> str:
-    """The automaton for Graphviz: solid edges select an event, dashed ones ignore it, an open arrow proceeds."""
+    """The automaton for Graphviz: solid edges select an event, dashed ones ignore it, an open arrow proceeds.
+
+    Plain edges are numbered in order of preference.
+    """
     lines = ["digraph automaton {", "  rankdir=LR;", '  node [shape=circle, fontname="Helvetica"];']
     lines.append('  edge [fontname="Helvetica", fontsize=10];')
-    lines += [f"  {_quoted(state.name)};" for state in automaton.states[:-1]]
-    lines.append(f'  {_quoted(FINAL)} [shape=doublecircle, label="{_shown(FINAL)}"];')
-    lines += [_dot_edge(edge) for edge in automaton.edges]
+    lines += [f"  s{number} [label={_quoted(state.name)}];" for number, state in enumerate(automaton.states[:-1])]
+    lines.append(f"  s{automaton.final} [shape=doublecircle, label={_quoted(automaton.states[-1].name)}];")
+    are_plain = has_plain_edges(automaton)
+    for source, edges in enumerate(automaton.edges):
+        for preference, edge in enumerate(edges, 1):
+            label = f"{edge.move.value}\n{formula_text(edge.formula, automaton, source)}"
+            label = with_anchors(edge, str(preference)) if are_plain else label
+            style = "" if are_plain else _STYLES[edge.move]
+            lines.append(f"  s{source} -> s{edge.target} [label={_quoted(label)}{style}];")
     return "\n".join([*lines, "}"])
-
-
-def _dot_edge(edge: Edge) -> str:
-    label = f"{edge.move.value}\n{formula_text(edge.formula, edge.source)}"
-    return f"  {_quoted(edge.source)} -> {_quoted(edge.target)} [label={_quoted(label)}{_STYLES[edge.move]}];"
 
 
 def _quoted(text: str) -> str:

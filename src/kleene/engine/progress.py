@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
-from kleene.engine.choice import choose
+from kleene.engine.choice import AnyProgram, choose
 from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter
@@ -29,11 +29,11 @@ from kleene.engine.regex_columns import regex_table
 from kleene.engine.results import MatchRows, ResultBatch, output_batches, table_batches
 from kleene.engine.row_columns import one_row_table
 from kleene.engine.rows import check_follows, rows_of_matches
-from kleene.engine.run import program_of, result_schema
+from kleene.engine.run import result_schema
 from kleene.engine.saved_parts import SavedParts, require
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import ExecutionError, SchemaError, SnapshotError, UnsupportedError, listed, printable
-from kleene.ir.options import RowsPerMatch, Selection
+from kleene.ir.options import RowsPerMatch
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
 from kleene.plan.plan import Plan
@@ -68,7 +68,9 @@ class ProgressQuery:
     def __init__(self, plan: Plan, columns: pa.Schema, sort_columns: Sequence[str] = ()) -> None:
         self.plan, self.columns, self.sort_columns = plan, columns, tuple(sort_columns)
         self._program = _program(plan)
-        self.measures = _measures(plan)
+        self.measures: MeasureProgram | None = None
+        if isinstance(plan.query, AnalyzedQuery) and self._program is not None:
+            self.measures = MeasureProgram(plan.query, self._program.jit)
         self.fingerprint = self._fingerprint()
 
     def started(self) -> SaseProgress | SequenceProgress | NoProgress | RowProgress | RegexProgress:
@@ -236,30 +238,15 @@ class Progress:
         return table_batches(regex_table(query, engine.feed(table, is_last)))
 
 
-def _measures(plan: Plan) -> MeasureProgram | None:
-    engine = choose(plan).engine
-    if not isinstance(plan.query, AnalyzedQuery) or engine not in ("compiled", "generated"):
-        return None
-    return MeasureProgram(plan.query, engine == "compiled")
-
-
-def _program(plan: Plan) -> SequenceProgram | SaseProgram | RowProgram | RegexProgram | None:
+def _program(plan: Plan) -> AnyProgram | None:
     choice = choose(plan)
-    if choice.engine == "nothing":
-        return None
     if choice.engine == "reference":
         raise UnsupportedError(
             f"only the compiled engine goes through a stream piece by piece; for this query there is {choice.reason}",
             hint="Match whole tables instead: Query.match.",
         )
-    jit = choice.engine == "compiled"
-    query = plan.query
-    if not isinstance(query, AnalyzedQuery):
-        is_regex = query.definition.selection is Selection.FIRST_COMPLETED
-        return RegexProgram(query, jit) if is_regex else RowProgram(query, jit)
-    program = program_of(plan, jit)
-    if isinstance(program, SaseProgram) and program.algorithm == "backtrack":
+    if isinstance(choice.program, SaseProgram) and choice.program.algorithm == "backtrack":
         raise UnsupportedError(
             "the backtrack algorithm needs the whole input", hint="Use algorithm='basic' or 'merge'."
         )
-    return program
+    return choice.program

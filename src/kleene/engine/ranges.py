@@ -24,7 +24,7 @@ from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.compiled.row_code import generate_rows
+from kleene.engine.compiled.row_code import look_around
 from kleene.engine.compiled.row_engine import FoundRows, RowProgram, find_row_candidates
 from kleene.engine.events import window_time
 from kleene.engine.matches import FlatMatches
@@ -115,20 +115,19 @@ def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
         return Uncut("MATCH_NUMBER() in a condition or inside a measure counts all matches before")
     if _has_numbers(query) and definition.selection is Selection.ALL_MATCHES:
         return Uncut("MATCH_NUMBER() counts all matches before")
-    assert query.schema is not None
-    generated = generate_rows(query, frozenset(query.schema))
+    look_back, look_ahead = look_around(query)
     # One row more on either side, so that neither end of the range is taken for the partition's.
-    back = Extent(rows=generated.look_back + 1)
+    back = Extent(rows=look_back + 1)
     window = definition.window
     by_rows = [definition.max_length, longest(definition.pattern)]
     if window is not None and window.unit is WindowUnit.EVENTS:
         by_rows.append(int(window.size))
     bounds = [bound for bound in by_rows if bound is not None]
     if bounds:
-        return Reach(back, Extent(rows=min(bounds) + generated.look_ahead + 1))
+        return Reach(back, Extent(rows=min(bounds) + look_ahead + 1))
     if window is None:
         return Uncut("no MAXLENGTH or WITHIN bounds how far a match can reach")
-    return Reach(back, Extent(window_time(window, query.time_type), generated.look_ahead + 1))
+    return Reach(back, Extent(window_time(window, query.time_type), look_ahead + 1))
 
 
 def _may_give_no_row(query: AnalyzedRowPattern) -> bool:
@@ -199,9 +198,12 @@ class RangeMatcher:
     def __init__(self, plan: Plan, reach: Reach) -> None:
         self._plan, self._reach = plan, reach
         query = plan.query
-        self._jit = choose(plan).engine == "compiled"
+        program = choose(plan).program
+        assert program is not None
+        self._jit = program.jit
         if isinstance(query, AnalyzedRowPattern):
-            self._rows = RowProgram(query, self._jit)
+            assert isinstance(program, RowProgram)
+            self._rows = program
         else:
             self._runner = Runner(replace(plan, format=Format.ALL))
 

@@ -12,7 +12,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine import reference
 from kleene.engine.blocks import Block
 from kleene.engine.budget import Budget
-from kleene.engine.choice import SMALL, TINY, Choice, access_of, choose, ending_of, planned_query
+from kleene.engine.choice import SMALL, TINY, AnyProgram, Choice, choose, program_of
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.code import NotExpressibleError
 from kleene.engine.compiled.failures import GaveUpError
@@ -44,9 +44,8 @@ from kleene.engine.results import (
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.rows import row_parts
 from kleene.errors import ExecutionError, LimitError, UnsupportedError
-from kleene.ir.options import RowsPerMatch, Selection
+from kleene.ir.options import RowsPerMatch
 from kleene.plan.choice import choose_algorithm
-from kleene.plan.operators import RunScan
 from kleene.plan.plan import Plan
 
 MOST_STATES = 1 << 26
@@ -59,7 +58,9 @@ def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Seque
     """The matches as rows, in output order; with the columns that ids are made of, each with its id."""
     budget = Budget(plan.limits, table.num_rows, is_whole=True)
     held: list[pa.Table] = []
-    for batch in Runner(plan).batches(table, with_times, id_columns, budget=budget, holds_all=True):
+    for batch in Runner(plan, nullable_names(table)).batches(
+        table, with_times, id_columns, budget=budget, holds_all=True
+    ):
         held.append(batch.table)
         budget.add("its result", batch.table.nbytes)
     schema = result_schema(plan, table.schema, with_times, id_columns)
@@ -80,25 +81,19 @@ def result_schema(
 class Runner:
     """A plan with its engine, ready for any number of tables."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, nullable: frozenset[str] | None = None) -> None:
         self.plan = plan
-        self.choice: Choice = choose(plan)
+        self.choice: Choice = choose(plan, nullable)
         self._seen = 0  # events so far: many small tables are worth as much as a large one
         self.meter = Meter()
-        self._program: SaseProgram | SequenceProgram | None = None
+        self._program = self.choice.program
         self.measures: MeasureProgram | None = None
-        self._rows_program: RowProgram | RegexProgram | None = None
-        if isinstance(plan.query, AnalyzedRowPattern) and self.choice.engine != "reference":
-            is_regex = plan.query.definition.selection is Selection.FIRST_COMPLETED
-            make = RegexProgram if is_regex else RowProgram
-            self._rows_program = make(plan.query, self.choice.engine == "compiled")
-        if isinstance(plan.query, AnalyzedQuery) and self.choice.engine in ("compiled", "generated"):
-            self._program = program_of(plan, self.choice.engine == "compiled")
-            self.measures = MeasureProgram(plan.query, self.choice.engine == "compiled")
+        if isinstance(plan.query, AnalyzedQuery) and self._program is not None:
+            self.measures = MeasureProgram(plan.query, self._program.jit)
 
     def load(self, table: pa.Table) -> bool:
         """Makes or loads the machine code for such a table now; False if there is none to be had."""
-        program = self._program or self._rows_program
+        program = self._program
         if program is None or not program.jit:
             return False
         program.kernel(nullable_names(table))
@@ -182,7 +177,7 @@ class Runner:
 
     def _parts(self, table: pa.Table, rows: MatchRows, budget: Budget) -> Iterator[Part]:
         """What the engine finds; where that is not worth its start, and it is little, what the interpreter finds."""
-        query, program = self.plan.query, self._program or self._rows_program
+        query, program = self.plan.query, self._program
         if isinstance(query, AnalyzedQuery) and self.plan.mode == "compressed":
             if table.num_rows:
                 yield Part(table_batches(self.compressed(table).to_table()), True)
@@ -228,7 +223,7 @@ class Runner:
             yield Block(flat_matches(part, components), is_settled=not query.partition_by)
 
     def _compiled(self, table: pa.Table, rows: MatchRows, budget: Budget) -> Iterator[Part]:
-        query, program, limit = self.plan.query, self._rows_program, self.plan.run_limit
+        query, program, limit = self.plan.query, self._program, self.plan.run_limit
         if isinstance(query, AnalyzedQuery):
             yield from rows.parts(self._compiled_blocks(table, budget))
         elif isinstance(program, RegexProgram):
@@ -247,11 +242,10 @@ class Runner:
             return iter(()) if self.choice.engine == "nothing" else self._interpreted_blocks(plan.query, table, budget)
         if isinstance(program, SequenceProgram):
             return find_sequences(program, table, plan.format, plan.run_limit, self.meter, budget)
+        assert isinstance(program, SaseProgram)
         return find_blocks(program, table, plan.format, plan.run_limit, self.meter, budget)
 
-    def _is_worth_compiling(
-        self, program: SaseProgram | SequenceProgram | RowProgram | RegexProgram, table: pa.Table
-    ) -> bool:
+    def _is_worth_compiling(self, program: AnyProgram, table: pa.Table) -> bool:
         """Whether machine code is at hand, or will be sooner than the interpreter is done."""
         self._seen += table.num_rows
         if self.plan.engine != "auto" or self.plan.hints.given() or self._seen > SMALL:
@@ -259,14 +253,3 @@ class Runner:
         generated = program.generated(nullable_names(table))
         at_hand = is_loaded if self._seen <= TINY else is_cached
         return at_hand(generated.source, generated.signatures)
-
-
-def program_of(plan: Plan, jit: bool) -> SaseProgram | SequenceProgram:
-    """The plan of a SASE query made into kernels."""
-    query, pipeline = plan.query, plan.pipeline
-    assert isinstance(query, AnalyzedQuery)
-    assert pipeline is not None
-    if pipeline.is_sequence:
-        return SequenceProgram(query, pipeline, jit)
-    own = planned_query(query, pipeline)
-    return SaseProgram(own, pipeline.get(RunScan).algorithm, jit, access_of(pipeline), ending_of(pipeline))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kleene.ir import expr as ir
-from kleene.schema import FLOAT, INTEGER, LARGEST_INTEGER, SMALLEST_INTEGER
+from kleene.schema import BOOLEAN, FLOAT, INTEGER, LARGEST_INTEGER, SMALLEST_INTEGER, DecimalType
 
 Range = tuple[int, int]
 
@@ -20,11 +20,23 @@ def may_fail(expression: ir.Expr, ranges: Mapping[str, Range] | None = None) -> 
             case ir.Arithmetic(operator="+" | "-" | "*") | ir.Negate() if node.type != FLOAT:
                 if ranges is None or _range(node, ranges) is None:
                     return True
-            case ir.Cast(implicit=False) | ir.Function(name="abs" | "floor" | "ceil" | "round"):
+            case ir.Cast(implicit=False) if not _always_converts(node):
+                return True
+            case ir.Function(name="floor" | "ceil" | "round"):
+                return True
+            case ir.Function(name="abs") if node.type != FLOAT:
                 return True
             case ir.Aggregate(function="sum") if node.type != FLOAT:
                 return True
     return False
+
+
+def _always_converts(cast: ir.Cast) -> bool:
+    """Whether every value has one in the other type; a decimal may be too wide for its digits."""
+    source, target = cast.operand.type, cast.to
+    if isinstance(target, DecimalType):
+        return False
+    return source == target or (source in (INTEGER, FLOAT, BOOLEAN) and target in (FLOAT, BOOLEAN))
 
 
 def _range(expression: ir.Expr, ranges: Mapping[str, Range]) -> Range | None:

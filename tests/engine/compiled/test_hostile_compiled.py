@@ -11,7 +11,9 @@ import pytest
 
 import kleene
 from kleene.analysis.row_pattern import is_row_pattern
-from kleene.engine import choice
+from kleene.automaton.compile import automaton_of
+from kleene.automaton.nfa import nfa_of
+from kleene.engine.choice import choose
 from kleene.engine.compiled.regex_code import generate_regex
 from kleene.engine.compiled.row_code import generate_rows
 from kleene.engine.compiled.sase import generate
@@ -61,8 +63,9 @@ def sase_source(kind, column, value, out):
     where = f"[id] AND a.{name} = {text} AND b.{name} IN ({text}, 'z') AND a.{name} LIKE '%' || {text}"
     query = kleene.sase(f"PATTERN SEQ({first} a, {second} b) WHERE {where} RETURN a.{name} AS {quoted(out)}")
     table = pa.table({"type": [kind, kind + "2"], "t": [1, 2], column: [value] * 2, "id": [value] * 2})
-    runs = source_of(query, table, generate, "merge", order_by="t")
-    return query, table, runs + choice.source_of(plan_of(query, table, order_by="t"))
+    plan = plan_of(query, table, order_by="t")
+    runs = generate(plan.query, nfa_of(plan.query), frozenset(), "merge").source
+    return query, table, runs + choose(plan, frozenset()).program.generated(frozenset()).source
 
 
 def row_source(variable, column, value, out):
@@ -73,8 +76,9 @@ def row_source(variable, column, value, out):
     return query, table, source_of(query, table)
 
 
-def source_of(query, table, make=generate_rows, *more, **options):
-    return make(plan_of(query, table, **options).query, frozenset(), *more).source
+def source_of(query, table, make=generate_rows):
+    plan = plan_of(query, table)
+    return make(plan.query, automaton_of(plan), frozenset()).source
 
 
 def plan_of(query, table, **options):

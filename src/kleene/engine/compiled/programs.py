@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Generic, Protocol, TypeVar
 
+from kleene.automaton.model import Automaton
 from kleene.engine.budget import Budget
+from kleene.engine.compiled.code import check_source
 from kleene.engine.compiled.jit import Kernels, load
 
 
@@ -35,10 +37,12 @@ class Kernel(Generic[Generated]):
 
 
 class Program(Generic[Generated]):
-    """`jit` False runs the source as plain Python."""
+    """`jit` False runs the source as plain Python. `automaton` is the one that the source was made from, if any."""
 
-    def __init__(self, make: Callable[[frozenset[str]], Generated], jit: bool) -> None:
-        self.jit = jit
+    def __init__(
+        self, make: Callable[[frozenset[str]], Generated], jit: bool, automaton: Automaton | None = None
+    ) -> None:
+        self.jit, self.automaton = jit, automaton
         self._make = make
         self._generated: dict[frozenset[str], Generated] = {}
         self._kernels: dict[frozenset[str], Kernel[Generated]] = {}
@@ -46,7 +50,9 @@ class Program(Generic[Generated]):
     def generated(self, nullable: frozenset[str]) -> Generated:
         """The code for tables in which only these columns have NULLs."""
         if nullable not in self._generated:
-            self._generated[nullable] = self._make(nullable)
+            generated = self._make(nullable)
+            check_source(generated.source)
+            self._generated[nullable] = generated
         return self._generated[nullable]
 
     def kernel(self, nullable: frozenset[str], budget: Budget | None = None) -> Kernel[Generated]:

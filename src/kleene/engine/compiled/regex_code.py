@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.automaton.row_pattern import RowEdge, compile_row_automaton
+from kleene.automaton.model import TRUE, Automaton, Edge, FormulaClass, predicates_of
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, Scalar, Truth, as_truth
 from kleene.engine.compiled.columns import Array, Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Register, Registers, write_update
-from kleene.engine.compiled.row_code import conjuncts
+from kleene.engine.compiled.row_code import variable_of
 from kleene.ir import expr as ir
-from kleene.ir.may_fail import may_fail
 from kleene.schema import BOOLEAN, FLOAT
 
 MOST_STATES = 62
@@ -36,21 +35,22 @@ class GeneratedRegex:
     collects: bool
 
 
-def generate_regex(query: AnalyzedRowPattern, nullable: frozenset[str]) -> GeneratedRegex:
-    return _Generator(query, Layout(nullable)).module()
+def generate_regex(query: AnalyzedRowPattern, automaton: Automaton, nullable: frozenset[str]) -> GeneratedRegex:
+    return _Generator(query, Layout(nullable), automaton).module()
 
 
 @dataclass(slots=True)
 class _Generator:
     query: AnalyzedRowPattern
     layout: Layout
+    automaton: Automaton
     registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
 
     def module(self) -> GeneratedRegex:
-        automaton = compile_row_automaton(self.query)
-        variables = tuple(dict.fromkeys(state.variable for state in automaton.states))
-        if len(automaton.states) > MOST_STATES:
-            raise NotExpressibleError(f"a pattern of {len(automaton.states)} states")
+        automaton, states = self.automaton, self.automaton.states[1:-1]
+        variables = tuple(dict.fromkeys(variable_of(state) for state in states))
+        if len(states) > MOST_STATES:
+            raise NotExpressibleError(f"a pattern of {len(states)} states")
         classify, left = self._classify(variables)
         holds = self._holds(variables, left)
         measured, collects = self._measured()
@@ -59,17 +59,18 @@ class _Generator:
             raise NotExpressibleError(f"{len(self.registers.all)} aggregates")
         constants = f"ALLOCATES = False\nINTEGERS = {self.registers.integers}\nFLOATS = {self.registers.floats}"
         parts = [HEADER, constants, classify, holds, add_event, template("regex")]
-        sources = [*automaton.following, automaton.start]
+        start, *following = automaton.edges[:-1]
         return GeneratedRegex(
             "\n\n".join(parts),
             self._signatures(),
             self.layout,
             self.registers,
-            np.array([_mask(edges) for edges in sources], np.int64),
+            np.array([_mask(edges, automaton) for edges in [*following, start]], np.int64),
             np.array(
-                [sum(1 << s.number for s in automaton.states if s.variable == name) for name in variables], np.int64
+                [sum(1 << n for n, state in enumerate(states) if state.variable == name) for name in variables],
+                np.int64,
             ),
-            sum(1 << n for n, edges in enumerate(automaton.following) if any(e.target is None for e in edges)),
+            sum(1 << n for n, edges in enumerate(following) if any(e.target == automaton.final for e in edges)),
             measured,
             collects,
         )
@@ -77,21 +78,19 @@ class _Generator:
     def _classify(self, variables: tuple[str, ...]) -> tuple[str, dict[str, list[ir.Expr]]]:
         code = Code(self.layout)
         left: dict[str, list[ir.Expr]] = {}
-        conditions = dict(self.query.conditions)
+        definitions = dict(self.automaton.definitions)
         reader = _OfPartial(self, None)
         with code.block("for row in range(first, last):"):
             code.line("found = 0")
             for number, name in enumerate(variables):
                 parts: list[str] = []
                 left[name] = []
-                condition = conditions.get(name)
-                for part in conjuncts(condition) if condition is not None else ():
-                    mark = len(code.lines)
-                    is_open = any(map(may_fail, left[name])) or reader.one_event(part) is None
-                    truth = None if is_open else code.truth(part, reader)
+                for predicate in predicates_of(definitions.get(name, TRUE)):
+                    mark, condition = len(code.lines), predicate.conjunct.expression
+                    truth = None if predicate.formula_class is FormulaClass.RUN else code.truth(condition, reader)
                     if truth is None or truth.bad is not None:
                         del code.lines[mark:]
-                        left[name].append(part)
+                        left[name].append(condition)
                     else:
                         parts.append(truth.true)
                 with code.block(f"if {' and '.join(parts) or 'True'}:"):
@@ -158,8 +157,9 @@ class _Generator:
         }
 
 
-def _mask(edges: tuple[RowEdge, ...]) -> int:
-    return sum(1 << edge.target for edge in edges if edge.target is not None)
+def _mask(edges: tuple[Edge, ...], automaton: Automaton) -> int:
+    """The states that the edges lead to, a bit each; the start, where no edge leads, is not counted."""
+    return sum(1 << (edge.target - 1) for edge in edges if edge.target != automaton.final)
 
 
 def _parts(node: ir.Aggregate) -> list[tuple[str, ir.Expr | None]]:

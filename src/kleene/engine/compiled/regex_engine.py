@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown, nullable_names, partition_codes
 from kleene.engine.compiled.columns import Array, Dictionary
@@ -27,7 +28,8 @@ WORK_AT_ONCE = 1 << 26
 
 class RegexProgram(Program[GeneratedRegex]):
     def __init__(self, query: AnalyzedRowPattern, jit: bool = True) -> None:
-        super().__init__(lambda nullable: generate_regex(query, nullable), jit)
+        automaton = positions_of(query)
+        super().__init__(lambda nullable: generate_regex(query, automaton, nullable), jit, automaton)
         self.query = query
 
 

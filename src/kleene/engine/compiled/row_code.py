@@ -9,15 +9,27 @@ from itertools import pairwise
 import numpy as np
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.automaton.row_pattern import RowAutomaton, RowEdge, compile_row_automaton
+from kleene.automaton.model import (
+    TRUE,
+    Accepting,
+    AtEnd,
+    AtStart,
+    Automaton,
+    Defined,
+    Edge,
+    FormulaClass,
+    Predicate,
+    State,
+    parts_of,
+    predicates_of,
+)
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, Scalar, Truth, as_truth
 from kleene.engine.compiled.columns import Array, Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Register, Registers, write_update
 from kleene.engine.events import window_size
 from kleene.ir import expr as ir
-from kleene.ir.may_fail import may_fail
-from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
+from kleene.ir.options import AfterMatch, Skip, WindowUnit
 from kleene.schema import BOOLEAN, FLOAT
 
 MOST_VARIABLES = 62
@@ -66,24 +78,29 @@ class GeneratedRows:
     look_ahead: int
 
 
-def make_tables(automaton: RowAutomaton) -> Tables:
-    variables = tuple(dict.fromkeys(state.variable for state in automaton.states))
+def make_tables(automaton: Automaton) -> Tables:
+    """The automaton as arrays; in them states are counted without the start, which comes last, and F."""
+    states = automaton.states[1:-1]
+    variables = tuple(dict.fromkeys(variable_of(state) for state in states))
     if len(variables) > MOST_VARIABLES:
         raise NotExpressibleError(f"a pattern of {len(variables)} variables")
     targets: list[int] = []
     begins = [0]
-    sources: list[tuple[tuple[RowEdge, ...], bool]] = [(edges, False) for edges in automaton.following]
-    for edges, at_first_row in [*sources, (automaton.start, True), (automaton.start, False)]:
+    start, *following = automaton.edges[:-1]
+    for edges, at_first_row in [*((edges, False) for edges in following), (start, True), (start, False)]:
         for edge in edges:
+            is_last = edge.target == automaton.final
+            is_plain = isinstance(edge.formula, Defined)
+            at_start, at_end = (False, False) if is_plain else anchors_of(edge)
             # Behind a row there is no first row any more; behind the last row nothing can be matched.
-            if (edge.at_start and not at_first_row) or (edge.at_end and edge.target is not None):
+            if (at_start and not at_first_row) or (at_end and not is_last):
                 continue
-            if edge.target is not None:
-                targets.append(edge.target)
+            if is_last:
+                targets.append(ACCEPT_AT_END if at_end else ACCEPT)
             else:
-                targets.append(ACCEPT_AT_END if edge.at_end else ACCEPT)
+                targets.append(edge.target - 1)
         begins.append(len(targets))
-    of_states = [variables.index(state.variable) for state in automaton.states]
+    of_states = [variables.index(variable_of(state)) for state in states]
     return Tables(
         np.array(begins, np.int64),
         np.array(targets or [0], np.int64),
@@ -91,10 +108,20 @@ def make_tables(automaton: RowAutomaton) -> Tables:
         np.array([_next_bits(targets[a:b], of_states) for a, b in pairwise(begins)], np.int64),
         np.array(of_states, np.int64),
         variables,
-        tuple(state.is_excluded for state in automaton.states),
+        tuple(state.is_excluded for state in states),
         any(sum(target >= 0 for target in targets[a:b]) > 1 for a, b in pairwise(begins)),
         _is_ambiguous(targets, begins, of_states),
     )
+
+
+def variable_of(state: State) -> str:
+    assert state.variable is not None
+    return state.variable
+
+
+def anchors_of(edge: Edge) -> tuple[bool, bool]:
+    parts = parts_of(edge.formula)
+    return AtStart() in parts, AtEnd() in parts
 
 
 def _is_ambiguous(targets: list[int], begins: list[int], of_states: list[int]) -> bool:
@@ -126,20 +153,15 @@ def _late_first(register: Register) -> tuple[int, int]:
     return 2, 0
 
 
-def generate_rows(query: AnalyzedRowPattern, nullable: frozenset[str]) -> GeneratedRows:
-    return _Generator(query, Layout(nullable), make_tables(compile_row_automaton(query))).module()
-
-
-def conjuncts(condition: ir.Expr) -> list[ir.Expr]:
-    if isinstance(condition, ir.And):
-        return [part for operand in condition.operands for part in conjuncts(operand)]
-    return [condition]
+def generate_rows(query: AnalyzedRowPattern, automaton: Automaton, nullable: frozenset[str]) -> GeneratedRows:
+    return _Generator(query, Layout(nullable), automaton, make_tables(automaton)).module()
 
 
 @dataclass(slots=True)
 class _Generator:
     query: AnalyzedRowPattern
     layout: Layout
+    automaton: Automaton
     tables: Tables
     registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
     owners: list[frozenset[str] | None] = field(default_factory=list)
@@ -162,7 +184,7 @@ class _Generator:
             fits_run if looks else "",
         ]
         source = "\n\n".join([part for part in parts if part] + [template("rows")])
-        back, ahead = self._look_around()
+        back, ahead = look_around(self.query)
         return GeneratedRows(
             source,
             self._signatures(),
@@ -176,20 +198,23 @@ class _Generator:
         )
 
     def _check_match_numbers(self) -> None:
-        is_all = self.query.definition.selection is Selection.ALL_MATCHES
-        if is_all and self.tables.is_ambiguous:
+        if self._gives_all and self.tables.is_ambiguous:
             for _, condition in self.query.conditions:
                 if any(isinstance(node, ir.MatchNumber) for node in ir.walk(condition)):
                     raise NotExpressibleError("MATCH_NUMBER() in a condition where ways must be told apart first")
 
+    @property
+    def _gives_all(self) -> bool:
+        return self.automaton.policy.accepting is Accepting.EVERY_RUN
+
     def _constants(self, looks: bool, run_variables: int) -> str:
         definition = self.query.definition
-        after = definition.after_match or AfterMatch()
+        after = self.automaton.policy.after or AfterMatch()
         wanted = self.query.members.get(after.variable or "", ())
         mask = sum(1 << n for n, name in enumerate(self.tables.variables) if name in wanted)
         lines = {
             "ALLOCATES": False,
-            "ALL_MATCHES": definition.selection is Selection.ALL_MATCHES,
+            "ALL_MATCHES": self._gives_all,
             "LOOKS_AT_MATCH": looks,
             "REMEMBERS": self._remembers(looks),
             "RUN_VARIABLES": run_variables,
@@ -225,21 +250,20 @@ class _Generator:
         """Code that sets a bit for each variable that a row can be, and the conditions that this leaves open."""
         code = Code(self.layout)
         left: dict[str, list[ir.Expr]] = {}
-        conditions = dict(self.query.conditions)
+        definitions = dict(self.automaton.definitions)
         with code.block("for group in range(len(groups)):"):
             code.line("begin, end = groups[group, 0], groups[group, 5]")
             with code.block("for row in range(begin, end):"):
                 code.line(f"found = {1 << ANY_ROW}")
                 for number, name in enumerate(self.tables.variables):
-                    condition = conditions.get(name)
                     parts: list[str] = []
                     left[name] = []
-                    for part in conjuncts(condition) if condition is not None else ():
-                        # What stands behind a part that can fail is not decided before it.
-                        is_open = any(map(may_fail, left[name]))
-                        truth = None if is_open else self._of_row(code, part, name)
+                    for predicate in predicates_of(definitions.get(name, TRUE)):
+                        truth = (
+                            None if predicate.formula_class is FormulaClass.RUN else self._of_row(code, predicate, name)
+                        )
                         if truth is None:
-                            left[name].append(part)
+                            left[name].append(predicate.conjunct.expression)
                         else:
                             parts.append(truth.true)
                     with code.block(f"if {' and '.join(parts) or 'True'}:"):
@@ -247,13 +271,13 @@ class _Generator:
                 code.line("bits[row] = found")
         return "def classify(bits, groups, columns, ki, kf):\n" + "\n".join(code.lines), left
 
-    def _of_row(self, code: Code, part: ir.Expr, name: str) -> Truth | None:
-        """The code for a condition that the row and its neighbours decide and that cannot fail; None if it is not."""
+    def _of_row(self, code: Code, predicate: Predicate, name: str) -> Truth | None:
+        """The code for a condition that the row and its neighbours decide; None if it may give up."""
         mark = len(code.lines)
         known = len(self.layout.errors)
         try:
-            truth = code.truth(part, _Neighbours(self.query, name))
-        except (NotExpressibleError, _LooksAtMatchError):
+            truth = code.truth(predicate.conjunct.expression, _Neighbours(self.query, name))
+        except NotExpressibleError:  # what looks at the match so far may have another way to say it
             truth = None
         if truth is None or truth.bad is not None:
             del code.lines[mark:]
@@ -360,19 +384,6 @@ class _Generator:
 
     # --- the rest ------------------------------------------------------------------------------------------------
 
-    def _look_around(self) -> tuple[int, int]:
-        """How many rows before a match, and after the last row tried, conditions look at."""
-        shifts = [0]
-        for _, condition in self.query.conditions:
-            for node in ir.walk(condition):
-                if isinstance(node, ir.Navigation) and node.shift is not None:
-                    shifts.append(node.shift)
-        for measure in self.query.measures:
-            for node in ir.walk(measure.expression):
-                if isinstance(node, ir.Navigation) and node.shift is not None:
-                    shifts.append(node.shift)
-        return min(max(0, -min(shifts)), MOST_ROWS), min(max(0, *shifts), MOST_ROWS)
-
     def _signatures(self) -> dict[str, str]:
         columns = self.layout.signature()
         times = "float64[::1]" if self.query.time_type == FLOAT else "int64[::1]"
@@ -382,6 +393,14 @@ class _Generator:
             "search": f"int64({one}, {two}, {one}, {times}, {one}, {one}, {one}, {one}, {one}, {two}, "
             f"{one}, {one}, {one}, {two}, {floats}, {two}, {one}, {one}, {columns}, {one}, float64[::1])",
         }
+
+
+def look_around(query: AnalyzedRowPattern) -> tuple[int, int]:
+    """How many rows before a match, and after the last row tried, conditions and measures look at."""
+    expressions = [condition for _, condition in query.conditions] + [item.expression for item in query.measures]
+    navigations = (node for item in expressions for node in ir.walk(item) if isinstance(node, ir.Navigation))
+    shifts = [0, *(node.shift for node in navigations if node.shift is not None)]
+    return min(max(0, -min(shifts)), MOST_ROWS), min(max(shifts), MOST_ROWS)
 
 
 class _LooksAtMatchError(Exception):

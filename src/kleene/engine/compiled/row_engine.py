@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.batches import (
     EMPTY,
@@ -66,7 +67,8 @@ class RowMatches:
 
 class RowProgram(Program[GeneratedRows]):
     def __init__(self, query: AnalyzedRowPattern, jit: bool = True) -> None:
-        super().__init__(lambda nullable: generate_rows(query, nullable), jit)
+        automaton = positions_of(query)
+        super().__init__(lambda nullable: generate_rows(query, automaton, nullable), jit, automaton)
         self.query = query
 
 

@@ -7,16 +7,31 @@ which judges finished matches by HAVING and by those negations that no single ev
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.automaton.model import (
+    TRUE,
+    AllOf,
+    Automaton,
+    Edge,
+    Formula,
+    FormulaOf,
+    InWindow,
+    Move,
+    NotFormula,
+    TypeIs,
+    all_of,
+    parts_of,
+    predicates_of,
+)
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
 from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.loading import template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
 from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfMatch, OfRun, OneEvent, Rows
-from kleene.ir.options import Strategy
 from kleene.plan.choice import walked_by, what_it_walks
 
 FIRST_REGISTER, NULL_COLUMN = 6, 3
@@ -36,25 +51,34 @@ class Generated:
 
 def generate(
     query: AnalyzedQuery,
+    automaton: Automaton,
     nullable: frozenset[str],
     algorithm: str,
     negation_access: str = "index",
     ending: frozenset[str] | None = None,
 ) -> Generated:
     """`ending` are the negations that may end runs; None: all that can be decided by one event."""
-    return _Generator(query, Layout(nullable), algorithm=algorithm, access=negation_access, ending=ending).module()
+    return _Generator(
+        query, Layout(nullable), automaton, algorithm=algorithm, access=negation_access, ending=ending
+    ).module()
 
 
 _ARGUMENTS = "component, run, row, ri, rf, node, edge, version, columns, ki, kf"
 
 
+_FORMULAS = {Move.BEGIN: "begin_ok", Move.TAKE: "take_ok", Move.PROCEED: "complete_ok"}
+
+
 @dataclass(slots=True)
 class _Generator(SaseCode):
+    automaton: Automaton
     algorithm: str = "merge"
     access: str = "index"
     ending: frozenset[str] | None = None
     registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
-    reads: dict[tuple[str, int], set[object]] = field(default_factory=dict)
+    reads: dict[tuple[Move, int], set[object]] = field(default_factory=dict)  # registers, by move and component
+    left: dict[tuple[Move, int], tuple[Conjunct, ...]] = field(default_factory=dict)  # what bits leave to formulas
+    left_to_judge: list[tuple[Conjunct, ...]] = field(default_factory=list)  # and to negations, by their number
 
     def module(self) -> Generated:
         query = self.query
@@ -62,11 +86,7 @@ class _Generator(SaseCode):
         if 2 * count + len(query.negations) > MOST_BITS:
             raise NotExpressibleError(f"a pattern of {count} components and {len(query.negations)} negations")
         classify = self._classify()
-        formulas = [
-            self._formula("begin_ok", [component.begin for component in query.components]),
-            self._formula("take_ok", [component.take for component in query.components]),
-            self._formula("complete_ok", [component.complete for component in query.components]),
-        ]
+        formulas = [self._formula(move) for move in _FORMULAS]
         update = self._update()
         judges = tuple(n for n, negation in enumerate(query.negations) if self._needs_judge(negation))
         has_accept = bool(judges) or query.having is not None
@@ -93,17 +113,32 @@ class _Generator(SaseCode):
         code = Code(self.layout)
         with code.block("for row in range(first, last):"):
             code.line("found = 0")
-            for number, component in enumerate(self.query.components):
-                types, name = component.types, component.name
-                self.write_bit(code, 2 * number, types, component.begin, ("begin_ok", number), name, AT_FIRST)
-                if component.is_kleene:
-                    self.write_bit(code, 2 * number + 1, types, component.take, ("take_ok", number), name, LATER)
-            for number, negation in enumerate(self.query.negations):
-                key = ("negation", number)
+            for number, edge in self._edges():
+                if edge.move is Move.PROCEED:
+                    self.left[edge.move, number] = tuple(item.conjunct for item in predicates_of(edge.formula))
+                elif edge.move is not Move.IGNORE:
+                    is_first = edge.move is Move.BEGIN
+                    self.left[edge.move, number] = self.write_bit(
+                        code,
+                        2 * number + (0 if is_first else 1),
+                        _types_in(edge.formula),
+                        predicates_of(edge.formula),
+                        self.query.components[number].name,
+                        AT_FIRST if is_first else LATER,
+                    )
+            for number, negation in enumerate(self.automaton.negations):
+                item, predicates = negation.component, predicates_of(AllOf(negation.predicates))
                 bit = self._negation_bit + number
-                self.write_bit(code, bit, negation.types, negation.predicates, key, negation.name, AT_FIRST)
+                self.left_to_judge.append(self.write_bit(code, bit, item.types, predicates, item.name, AT_FIRST))
             code.line("bits[row] = found")
         return "def classify(bits, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
+
+    def _edges(self) -> Iterator[tuple[int, Edge]]:
+        """The edges of all states, each with the number of its state's component."""
+        for state, edges in zip(self.automaton.states, self.automaton.edges, strict=True):
+            for edge in edges:
+                assert state.component is not None
+                yield state.component, edge
 
     @property
     def _negation_bit(self) -> int:
@@ -114,15 +149,13 @@ class _Generator(SaseCode):
     def _constants(self) -> str:
         query = self.query
         kleene = sum(1 << number for number, component in enumerate(query.components) if component.is_kleene)
-        strategy = query.strategy
         ends_runs = any(self._kills(negation) for negation in query.negations)
-        any_match = strategy is Strategy.SKIP_TILL_ANY_MATCH
         lines = {
             "ALLOCATES": what_it_walks(query) is not None,
             "COMPONENTS": len(query.components),
             "KLEENE": kleene,
-            "KEEPS_ALWAYS": any_match,
-            "KEEPS_UNSELECTED": any_match or strategy is Strategy.SKIP_TILL_NEXT_MATCH,
+            "KEEPS_ALWAYS": self._ignores("any"),
+            "KEEPS_UNSELECTED": self._ignores("unselected"),
             "MERGE": self.algorithm == "merge",
             "NEGATIONS": len(query.negations) if ends_runs else 0,
             "NEGATION_BIT": self._negation_bit,
@@ -135,43 +168,44 @@ class _Generator(SaseCode):
         }
         return "\n".join(f"{name} = {value}" for name, value in lines.items())
 
+    def _ignores(self, what: str) -> bool:
+        """Whether a run may pass over any event in its window, or at least over one that it cannot select."""
+        edges = [edge for _, edge in self._edges() if edge.move is Move.IGNORE]
+        return bool(edges) and all(_ignored_by(edge.formula) in (what, "any") for edge in edges)
+
     def _kills(self, negation: NegativeComponent) -> bool:
         """Whether one event alone decides the negation, so that it can end runs when it comes."""
-        if not 0 < negation.gap < len(self.query.components) or self._is_contiguous:
+        if not 0 < negation.gap < len(self.query.components) or not self._ignores("unselected"):
             return False
         if self.ending is not None and negation.name not in self.ending:
             return False
-        number = self.query.negations.index(negation)
-        return all(self.is_decided(("negation", number), item) for item in negation.predicates)
+        return not self.left_to_judge[self.query.negations.index(negation)]
 
     def _needs_judge(self, negation: NegativeComponent) -> bool:
+        """Between neighbours there is nothing to forbid."""
         in_the_middle = 0 < negation.gap < len(self.query.components)
-        return not self._kills(negation) and not (in_the_middle and self._is_contiguous)
-
-    @property
-    def _is_contiguous(self) -> bool:
-        return self.query.strategy in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
+        return not self._kills(negation) and not (in_the_middle and not self._ignores("unselected"))
 
     # --- formulas ------------------------------------------------------------------------------------------------
 
-    def _formula(self, name: str, conjuncts: list[tuple[Conjunct, ...]]) -> str:
+    def _formula(self, move: Move) -> str:
         code = Code(self.layout)
         for number, component in enumerate(self.query.components):
             self.registers.read = set()
-            open_ = [item for item in conjuncts[number] if not self.is_decided((name, number), item)]
-            if open_:
+            left = self.left.get((move, number), ())
+            if left:
                 with code.block(f"if component == {number}:"):
-                    for conjunct in open_:
-                        self._test(code, conjunct, component, name)
-            self.reads[(name, number)] = set(self.registers.read)
+                    for conjunct in left:
+                        self._test(code, conjunct, component, move)
+            self.reads[move, number] = set(self.registers.read)
         code.line("return 1")
-        return f"def {name}({_ARGUMENTS}):\n" + "\n".join(code.lines)
+        return f"def {_FORMULAS[move]}({_ARGUMENTS}):\n" + "\n".join(code.lines)
 
-    def _test(self, code: Code, conjunct: Conjunct, component: Component, name: str) -> None:
+    def _test(self, code: Code, conjunct: Conjunct, component: Component, move: Move) -> None:
         """Returns 0 unless the conjunct holds, for each choice of the events it speaks of one at a time."""
-        is_complete = name == "complete_ok"
+        is_complete = move is Move.PROCEED
         walked = walked_by(conjunct, component, is_complete)
-        reader = OfRun(self.query, self.registers, None if is_complete else component.name, name == "begin_ok")
+        reader = OfRun(self.query, self.registers, None if is_complete else component.name, move is Move.BEGIN)
         if not walked:
             self.return_unless(code, conjunct.expression, reader)
             return
@@ -221,10 +255,10 @@ class _Generator(SaseCode):
 
     def live(self, state: int) -> list[object]:
         """The registers that a formula at the state, or at a later one, reads: the paper's masks."""
-        wanted: set[object] = self.reads[("take_ok", state)] | self.reads[("complete_ok", state)]
+        wanted: set[object] = self.reads[Move.TAKE, state] | self.reads[Move.PROCEED, state]
         for later in range(state + 1, len(self.query.components)):
-            for name in ("begin_ok", "take_ok", "complete_ok"):
-                wanted |= self.reads[(name, later)]
+            for move in _FORMULAS:
+                wanted |= self.reads[move, later]
         return [register for register in self.registers.all if register in wanted and register.owner <= state]
 
     def _merging(self) -> list[str]:
@@ -283,9 +317,8 @@ class _Generator(SaseCode):
         code.line(f"first_row, last_row = p[b0], p[{begin} - 1]")
         for place, number in enumerate(judges):
             negation = self.query.negations[number]
-            open_ = [item for item in negation.predicates if not self.is_decided(("negation", number), item)]
             gap = Gap(place, "group_of[m]", "first_row", "last_row", access=self.access)
-            self.write_absence(code, negation, reader, gap, open_)
+            self.write_absence(code, negation, reader, gap, self.left_to_judge[number])
         if self.query.having is not None:
             self.return_unless(code, self.query.having, reader)
         code.line("return 1")
@@ -320,3 +353,17 @@ class _Generator(SaseCode):
             f"{ints}, {floats}, {ints}, {floats}, {ints}, {floats}, {ints}, {floats}, "
             f"{ints}, {ints}, {ints}, {ints}, int64[::1], int64[::1], {columns}, {constants})"
         )
+
+
+def _types_in(formula: Formula) -> tuple[str, ...]:
+    return next(part.types for part in parts_of(formula) if isinstance(part, TypeIs))
+
+
+def _ignored_by(formula: Formula) -> str:
+    """Which events of the run's partition and window an ignore edge lets by: "any", "unselected", or "none"."""
+    match all_of(part for part in parts_of(formula) if not isinstance(part, InWindow)):
+        case AllOf() as rest if rest == TRUE:
+            return "any"
+        case NotFormula(part=FormulaOf()):
+            return "unselected"
+    return "none"

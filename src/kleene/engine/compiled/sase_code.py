@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
-from kleene.engine.compiled.code import Code, Truth
+from kleene.automaton.model import FormulaClass, Predicate
+from kleene.engine.compiled.code import Code
 from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.negation_index import REACH
 from kleene.engine.compiled.sase_readers import OfMatch, OfRun, OneEvent, Rows
 from kleene.engine.events import TYPE_OF_EVENT, window_size
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.ir.may_fail import may_fail
 from kleene.ir.options import WindowUnit
 from kleene.schema import BOOLEAN, FLOAT, STRING
 
@@ -41,7 +41,6 @@ class Gap:
 class SaseCode:
     query: AnalyzedQuery
     layout: Layout
-    early: dict[tuple[str, int], list[int]] = field(default_factory=dict)  # conjuncts that `classify` has decided
 
     # --- what depends on one event alone -------------------------------------------------------------------------
 
@@ -50,37 +49,35 @@ class SaseCode:
         code: Code,
         bit: int,
         types: tuple[str, ...],
-        conjuncts: Sequence[Conjunct],
-        key: tuple[str, int],
+        predicates: Sequence[Predicate],
         own: str,
         positions: tuple[Position, ...],
-    ) -> None:
-        """Sets the bit for an event of the types that satisfies what can be decided by it alone."""
+    ) -> tuple[Conjunct, ...]:
+        """Sets the bit for an event of the types that satisfies what it alone decides; returns what is left to decide.
+
+        A predicate whose machine code may give up is left for where it is needed, with all that stand behind it.
+        """
         reader = OneEvent(own, positions)
-        parts: list[Truth] = []
         type_test = self.type_test(types)
-        if type_test is not None:
-            parts.append(code.truth(type_test, reader))
-        decided: list[int] = []
-        for conjunct in conjuncts:
-            if may_fail(conjunct.expression):
-                break  # it is decided where it is needed, and what stands behind it not before it
-            if reader.one_event(conjunct.expression) is None:
+        parts = [] if type_test is None else [code.truth(type_test, reader)]
+        left: list[Conjunct] = []
+        may_give_up = False
+        for predicate in predicates:
+            mark, conjunct = len(code.lines), predicate.conjunct
+            if may_give_up or predicate.formula_class is not FormulaClass.SINGLE_EVENT:
+                left.append(conjunct)
                 continue
-            mark = len(code.lines)
             truth = code.truth(conjunct.expression, reader)
-            if truth.bad is not None:
+            if truth.bad is None:
+                parts.append(truth)
+            else:
                 del code.lines[mark:]
-                break
-            parts.append(truth)
-            decided.append(id(conjunct))
-        self.early[key] = decided
+                may_give_up = True
+                left.append(conjunct)
         test = " and ".join(part.true for part in parts) or "True"
         with code.block(f"if {test}:"):
             code.line(f"found |= {1 << bit}")
-
-    def is_decided(self, key: tuple[str, int], conjunct: Conjunct) -> bool:
-        return id(conjunct) in self.early.get(key, [])
+        return tuple(left)
 
     def type_test(self, types: tuple[str, ...]) -> ir.Expr | None:
         schema = self.query.schema

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.automaton.nfa import nfa_of
 from kleene.engine.blocks import Block, size_of, whole_events
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, arranged, chosen_matches, without_overlaps
@@ -68,7 +69,10 @@ class SaseProgram(Program[Generated]):
         access: str = "index",
         ending: frozenset[str] | None = None,
     ) -> None:
-        super().__init__(lambda nullable: generate(query, nullable, algorithm, access, ending), jit)
+        automaton = nfa_of(query)
+        super().__init__(
+            lambda nullable: generate(query, automaton, nullable, algorithm, access, ending), jit, automaton
+        )
         self.query, self.algorithm = query, algorithm
 
 

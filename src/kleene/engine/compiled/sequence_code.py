@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kleene.analysis.analyzed import AnalyzedQuery, NegativeComponent
+from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
+from kleene.automaton.model import classified
+from kleene.automaton.nfa import reads_alone
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
 from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.loading import template
@@ -21,7 +23,6 @@ from kleene.plan.operators import (
     Having,
     NegationFilter,
     Pipeline,
-    Predicate,
     Selection,
     SequenceConstruction,
     SequenceScan,
@@ -105,6 +106,8 @@ def generate_sequence(query: AnalyzedQuery, plan: Pipeline, nullable: frozenset[
 class _Generator(SaseCode):
     plan: Pipeline = field(kw_only=True)
     codes: list[Coding] = field(default_factory=list)
+    left_to_scan: list[tuple[Conjunct, ...]] = field(default_factory=list)  # by component: what its bit leaves open
+    left_to_judge: dict[int, tuple[Conjunct, ...]] = field(default_factory=dict)  # by negation
 
     def module(self) -> GeneratedSequence:
         count = len(self.query.components)
@@ -199,21 +202,21 @@ class _Generator(SaseCode):
         with code.block("for row in range(first, last):"):
             code.line("found = 0")
             for number, component in enumerate(self.query.components):
-                own = [item.conjunct for item in self._simple(number)]
-                self.write_bit(code, number, component.types, own, ("scan", number), component.name, AT_FIRST)
+                simple = [item.conjunct for item in self._scan.predicates if item.components == (number,)]
+                own = classified(simple, reads_alone(component.name, *AT_FIRST))
+                left = self.write_bit(code, number, component.types, own, component.name, AT_FIRST)
+                self.left_to_scan.append(left)
             for number in self._judged():
                 item = self._negation(number)
+                own = classified(item.predicates, reads_alone(item.name, *AT_FIRST))
                 bit = len(self.query.components) + number
-                self.write_bit(code, bit, item.types, item.predicates, ("negation", number), item.name, AT_FIRST)
+                self.left_to_judge[number] = self.write_bit(code, bit, item.types, own, item.name, AT_FIRST)
             code.line("bits[row] = found")
             # Without a branch: which events can be used is hard to foresee.
             code.line("relevant[count] = row")
             code.line("count += 1 if found != 0 else 0")
         code.line("return count")
         return "def classify(bits, relevant, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
-
-    def _simple(self, number: int) -> list[Predicate]:
-        return [item for item in self._scan.predicates if item.components == (number,)]
 
     def _negation(self, number: int) -> NegativeComponent:
         """The negation as the plan has it, which may have fewer predicates than the query's."""
@@ -239,12 +242,11 @@ class _Generator(SaseCode):
     def _scan_ok(self) -> str:
         code = Code(self.layout)
         for number, component in enumerate(self.query.components):
-            own = [item for item in self._simple(number) if not self.is_decided(("scan", number), item.conjunct)]
-            if own:
+            if self.left_to_scan[number]:
                 reader = OneEvent(component.name, AT_FIRST)
                 with code.block(f"if component == {number}:"):
-                    for item in own:
-                        self.return_unless(code, item.conjunct.expression, reader)
+                    for conjunct in self.left_to_scan[number]:
+                        self.return_unless(code, conjunct.expression, reader)
         code.line("return 1")
         return "def scan_ok(component, row, columns, ki, kf):\n" + "\n".join(code.lines)
 
@@ -289,9 +291,8 @@ class _Generator(SaseCode):
         ties = tuple(
             f"codes[{test.negations[number]}, row] == codes[{test.components[last]}, rows[{last}]]" for test in tied[1:]
         )
-        open_ = [item for item in negation.predicates if not self.is_decided(("negation", number), item)]
         gap = Gap(self._judged().index(number), key, "rows[0]", f"rows[{last}]", ties, access)
-        self.write_absence(code, negation, reader, gap, open_)
+        self.write_absence(code, negation, reader, gap, self.left_to_judge[number])
 
     # --- the operators above it ----------------------------------------------------------------------------------
 

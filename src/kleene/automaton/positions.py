@@ -8,13 +8,32 @@ go back to where they began. PERMUTE is the alternation of its orders, which sha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 from math import factorial
 
+from kleene.analysis.analyzed import Conjunct
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.automaton.model import (
+    Accepting,
+    AtEnd,
+    AtStart,
+    Automaton,
+    Defined,
+    Edge,
+    Formula,
+    FormulaClass,
+    Move,
+    Policy,
+    State,
+    all_of,
+    classified,
+)
 from kleene.errors import UnsupportedError
+from kleene.ir import expr as ir
+from kleene.ir.options import AfterMatch, Selection
 from kleene.ir.pattern import (
     Alternation,
     Anchor,
@@ -26,52 +45,68 @@ from kleene.ir.pattern import (
     Variable,
     has_one_way,
 )
-from kleene.ir.text import expression_text
+from kleene.ir.query import QueryDefinition
 
 MOST_STATES = 20_000
 MOST_EDGES = 500_000
 
 
-@dataclass(frozen=True, slots=True)
-class RowState:
-    """An occurrence of a variable in the pattern."""
-
-    number: int
-    variable: str
-    is_excluded: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RowEdge:
-    """Where to go next; `target` None is the final state. The anchors must hold on the way."""
-
-    target: int | None
-    at_start: bool = False
-    at_end: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RowAutomaton:
-    """`start` and `following` are edges, most preferred first; `conditions` are those of DEFINE by variable."""
-
-    states: tuple[RowState, ...]
-    start: tuple[RowEdge, ...]
-    following: tuple[tuple[RowEdge, ...], ...]
-    conditions: tuple[tuple[str, str], ...] = ()
-
-
-def compile_row_automaton(query: AnalyzedRowPattern) -> RowAutomaton:
-    if state_count(query.definition.pattern) > MOST_STATES:
+def positions_of(query: AnalyzedRowPattern) -> Automaton:
+    definition = query.definition
+    if state_count(definition.pattern) > MOST_STATES:
         raise UnsupportedError(f"the automaton of the pattern has more than {MOST_STATES:,} states")
     builder = _Builder()
-    part = builder.part(query.definition.pattern, False)
-    following = [builder.following[number] for number in range(len(builder.states))]
-    return RowAutomaton(
-        tuple(builder.states),
-        _edges(part.first),
-        tuple(map(_edges, following)),
-        tuple((name, expression_text(condition)) for name, condition in query.conditions),
+    part = builder.part(definition.pattern, False)
+    final = len(builder.states) + 1
+    made: dict[Way, Edge] = {}
+    ways = [part.first, *(builder.following[number] for number in range(len(builder.states)))]
+    edges = tuple(tuple(_edge(way, builder, final, made) for way in own) for own in ways)
+    return Automaton(
+        (State("start"), *_labelled(builder.states), State("F")),
+        (*edges, ()),
+        _policy(definition),
+        tuple((name, _definition(name, condition, query)) for name, condition in query.conditions),
     )
+
+
+def _policy(definition: QueryDefinition) -> Policy:
+    match definition.selection:
+        case Selection.ALL_MATCHES:
+            return Policy(Accepting.EVERY_RUN)
+        case Selection.FIRST_COMPLETED:
+            return Policy(Accepting.LONGEST)
+    return Policy(Accepting.MOST_PREFERRED, definition.after_match or AfterMatch())
+
+
+def _definition(name: str, condition: ir.Expr, query: AnalyzedRowPattern) -> Formula:
+    """What DEFINE says of the variable, in parts that must all hold."""
+    parts = classified(map(Conjunct, _conjuncts(condition)), lambda part: _class_of(part, name, query.members))
+    return all_of(parts)
+
+
+def _conjuncts(condition: ir.Expr) -> list[ir.Expr]:
+    if isinstance(condition, ir.And):
+        return [part for operand in condition.operands for part in _conjuncts(operand)]
+    return [condition]
+
+
+def _class_of(expression: ir.Expr, own: str, members: Mapping[str, Collection[str]]) -> FormulaClass:
+    """What it takes to decide an expression about the row that is tried for the variable `own`."""
+    found, unread = FormulaClass.SINGLE_EVENT, [expression]
+    while unread:
+        match node := unread.pop():
+            case ir.Attribute(variable=variable) | ir.Classifier(variable=variable):
+                if variable is not None and own not in members[variable]:
+                    return FormulaClass.RUN
+            case ir.Navigation(variable=variable, from_last=True, offset=0, shift=shift) if (
+                variable is None or own in members[variable]
+            ):
+                found = FormulaClass.NEIGHBOUR if shift else found
+            case ir.Navigation() | ir.Aggregate() | ir.MatchNumber() | ir.Events() | ir.PythonCall():
+                return FormulaClass.RUN
+            case _:
+                unread += ir.children(node)
+    return found
 
 
 def state_count(pattern: Pattern) -> int:
@@ -112,7 +147,7 @@ class _Builder:
     """Builds parts from the leaves up; `following` of a state has `_THROUGH` where its part is left."""
 
     def __init__(self) -> None:
-        self.states: list[RowState] = []
+        self.states: list[tuple[str, bool]] = []  # the variable, and whether it is excluded
         self.following: dict[int, list[Way]] = {}
         self._edges = 0
 
@@ -138,7 +173,7 @@ class _Builder:
 
     def _variable(self, name: str, excluded: bool) -> _Part:
         number = len(self.states)
-        self.states.append(RowState(number, name, excluded))
+        self.states.append((name, excluded))
         self.following[number] = [_THROUGH]
         return _Part([(number, False, False)], [number])
 
@@ -231,52 +266,24 @@ def _distinct(ways: Iterable[Way]) -> list[Way]:
     return list(found)
 
 
-def _edges(ways: list[Way]) -> tuple[RowEdge, ...]:
-    return tuple(RowEdge(*way) for way in ways)
+def _edge(way: Way, builder: _Builder, final: int, made: dict[Way, Edge]) -> Edge:
+    """The edge for a way; equal ways share it, since patterns may have very many."""
+    if way not in made:
+        target, at_start, at_end = way
+        anchors: list[Formula] = [*[AtStart()] * at_start, *[AtEnd()] * at_end]
+        if target is None:
+            made[way] = Edge(Move.PROCEED, final, all_of(anchors))
+        else:
+            defined = Defined(builder.states[target][0])
+            made[way] = Edge(Move.BEGIN, target + 1, all_of([*anchors, defined]))
+    return made[way]
 
 
-def row_automaton_text(automaton: RowAutomaton) -> str:
-    """A line for each state: what may come next, most preferred first."""
-    labels = row_labels(automaton)
-    width = max(len("start"), *map(len, labels)) if labels else len("start")
-    lines = [f"{'start':<{width}}  → {_targets(automaton.start, labels)}"]
-    lines += [f"{labels[n]:<{width}}  → {_targets(edges, labels)}" for n, edges in enumerate(automaton.following)]
-    lines += [f"{name} when {condition}" for name, condition in automaton.conditions]
-    return "\n".join(lines)
-
-
-def row_labels(automaton: RowAutomaton) -> list[str]:
-    """The variable of each state, numbered where it stands in the pattern more than once."""
-    names = [state.variable for state in automaton.states]
-    seen: dict[str, int] = {}
-    labels = []
-    for state in automaton.states:
-        seen[state.variable] = seen.get(state.variable, 0) + 1
-        label = state.variable if names.count(state.variable) == 1 else f"{state.variable}·{seen[state.variable]}"
-        labels.append(f"{{-{label}-}}" if state.is_excluded else label)
-    return labels
-
-
-def _targets(edges: tuple[RowEdge, ...], labels: list[str]) -> str:
-    return ", ".join(_target(edge, labels) for edge in edges) or "nothing"
-
-
-def _target(edge: RowEdge, labels: list[str]) -> str:
-    name = "F" if edge.target is None else labels[edge.target]
-    return f"{'^' if edge.at_start else ''}{name}{'$' if edge.at_end else ''}"
-
-
-def row_automaton_dot(automaton: RowAutomaton) -> str:
-    """The automaton for Graphviz; edges are numbered in order of preference."""
-    labels = row_labels(automaton)
-    lines = ["digraph automaton {", "  rankdir=LR;", "  start [shape=point];", "  F [shape=doublecircle];"]
-    for number, label in enumerate(labels):
-        escaped = label.replace("\\", "\\\\").replace('"', '\\"')
-        lines.append(f'  s{number} [shape=circle, label="{escaped}"];')
-    sources = ["start", *(f"s{number}" for number in range(len(labels)))]
-    for source, edges in zip(sources, (automaton.start, *automaton.following), strict=True):
-        for preference, edge in enumerate(edges, 1):
-            target = "F" if edge.target is None else f"s{edge.target}"
-            anchors = ("^" if edge.at_start else "") + ("$" if edge.at_end else "")
-            lines.append(f'  {source} -> {target} [label="{preference}{anchors}"];')
-    return "\n".join([*lines, "}"])
+def _labelled(states: list[tuple[str, bool]]) -> Iterator[State]:
+    """The states by their variables, numbered where one stands in the pattern more than once."""
+    total = Counter(variable for variable, _ in states)
+    seen: Counter[str] = Counter()
+    for variable, is_excluded in states:
+        seen[variable] += 1
+        label = variable if total[variable] == 1 else f"{variable}·{seen[variable]}"
+        yield State(f"{{-{label}-}}" if is_excluded else label, variable, None, is_excluded)
