@@ -440,10 +440,12 @@ class TestCheck:
 
 @pytest.mark.usefixtures("folder")
 class TestExplain:
-    def test_shows_the_automaton(self) -> None:
+    def test_shows_what_runs(self) -> None:
         result = kleene("explain", "query.sase")
         assert result.exit_code == 0
-        assert "b   begin    → F   Exit AND b.id = a.id AND b.time < a.time + 10" in result.stdout
+        assert "b  Exit; each points to the top of the stack of a" in result.stdout
+        runs = kleene("explain", "query.sase", "--plan", "operators=nfa")
+        assert "b  begin    → F  Exit AND b.id = a.id AND b.time < a.time + 10" in runs.stdout
 
     def test_gives_dot_on_request(self) -> None:
         assert kleene("explain", "query.sase", "--dot").stdout.startswith("digraph")

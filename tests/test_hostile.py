@@ -934,7 +934,7 @@ def test_explain_can_be_told_the_type_column():
     events = pa.table({"kind": ["A", "B"], "t": [1, 2]})
     query = kleene.sase("EVENT SEQ(A a, B b)")
     assert query.match(events, order_by="t", type_column="kind").num_rows == 1
-    assert "automaton" in query.explain(events, order_by="t", type_column="kind")
+    assert "stacks" in query.explain(events, order_by="t", type_column="kind")
 
 
 # --- programs --------------------------------------------------------------------------------------------------------
