@@ -14,6 +14,27 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.blocks import size_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, chosen_matches, ordered
+from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
+from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS, COMPLETION_NODE, COMPLETION_ROW
+from kleene.engine.compiled.arrays.counted import COUNTED_COLUMNS
+from kleene.engine.compiled.arrays.expand_counters import (
+    EXPAND_COMPLETION,
+    EXPAND_COUNTERS,
+    EXPAND_MATCHES,
+    EXPAND_MOST,
+    EXPAND_ROWS,
+)
+from kleene.engine.compiled.arrays.nodes import (
+    NODE_BEFORE,
+    NODE_COLUMNS,
+    NODE_COMPONENT,
+    NODE_NEXT,
+    NODE_ROW,
+    NODE_SHARED_COLUMNS,
+)
+from kleene.engine.compiled.arrays.statuses import CONTRADICTION, DONE, TOO_LARGE
+from kleene.engine.compiled.arrays.windows import NO_WINDOW, WINDOW_IN_EVENTS
+from kleene.engine.compiled.buffer import Window
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.sase_engine import NO_LIMIT, Feed, SaseProgram, SaseProgress
@@ -47,7 +68,7 @@ class CompressedMatches:
         self._progress = SaseProgress(program, run_limit, Format.ALL, budget=budget)
         self._feed, done = self._progress.completions(table)
         self._needs_judge = self._feed.kernel.generated.has_accept
-        ends = self._feed.grouped.order[done[:, 2]] if len(done) else done[:, 2]
+        ends = self._feed.grouped.order[done[:, COMPLETION_ROW]] if len(done) else done[:, COMPLETION_ROW]
         self._done = np.ascontiguousarray(done[np.argsort(ends, kind="stable")])
         ends = np.sort(ends)
         if self._needs_judge:
@@ -145,33 +166,32 @@ class CompressedMatches:
         buffer = self._progress.buffer
         if buffer is None:
             return []
-        nodes, room = int(buffer.counts[3]), 1024
-        totals = np.zeros(len(self._done), np.int64)
+        nodes, room = int(buffer.counts[ADVANCE_NODES]), 1024
+        totals, window = np.zeros(len(self._done), np.int64), self._progress.window_arguments(self._feed)
         while True:
             room = max(room, 4 * nodes)
             starts, counts = np.empty(room, np.int64), np.empty(room, np.int64)
-            vectors, window = np.empty((max(nodes, 1), 4), np.int64), self._progress.window_arguments(self._feed)
+            vectors = np.empty((max(nodes, 1), COUNTED_COLUMNS), np.int64)
             with np.errstate(over="ignore"):  # the loop notices
-                used = shared_loops(self._jit)["count_merged"](
-                    buffer.node, 0, nodes, vectors, starts, counts, 0, self._done, len(self._done), totals, *window
+                status = shared_loops(self._jit)["count_merged"](
+                    buffer.node, nodes, vectors, starts, counts, self._done, totals, *window
                 )
-            if used == -2:
+            if status == TOO_LARGE:
                 return None
-            if used >= 0:
+            if status == DONE:
                 return [int(total) for total in totals]
             room *= 2
 
     def _large_counts(self) -> list[int]:
         """Counted in Python's integers, by the first event of a match, since windows end by it."""
         assert self._progress.buffer is not None
-        links = self._progress.buffer.node[: self._progress.buffer.counts[3]].tolist()
-        near = _Near(
-            self._progress.window.kind, self._progress.window.size, self._progress.window.float_size, self._feed
-        )
+        links = self._progress.buffer.node[: self._progress.buffer.counts[ADVANCE_NODES]].tolist()
+        near = _Near(self._progress.window, self._feed)
         of_node: list[dict[int, int]] = []
         of_list: list[dict[int, int]] = []
-        for row, _, before, after, *_ in links:
-            own = {row if near.kind else 0: 1} if before < 0 else of_list[before]
+        for link in links:
+            row, before, after = link[NODE_ROW], link[NODE_BEFORE], link[NODE_NEXT]
+            own = {row if near.has_window else 0: 1} if before < 0 else of_list[before]
             of_node.append(own)
             if after < 0:
                 of_list.append(own)
@@ -182,7 +202,7 @@ class CompressedMatches:
             of_list.append(both)
         return [
             sum(number for start, number in of_node[node].items() if near(start, row))
-            for node, row in self._done[:, [0, 2]].tolist()
+            for node, row in self._done[:, [COMPLETION_NODE, COMPLETION_ROW]].tolist()
         ]
 
 
@@ -195,13 +215,14 @@ def compressed_schema(query: AnalyzedQuery, columns: pa.Schema) -> pa.Schema:
 class _Near:
     """Whether a match from a row may reach another."""
 
-    def __init__(self, kind: int, size: int, float_size: float, feed: Feed) -> None:
-        self.kind = kind
-        self._size = float_size if kind == 3 else size
-        self._at: list[Any] = [] if kind == 0 else (feed.positions if kind == 1 else feed.any_times).tolist()
+    def __init__(self, window: Window, feed: Feed) -> None:
+        self.has_window = window.kind != NO_WINDOW
+        self._size = window.float_size if window.is_float else window.size
+        at = feed.positions if window.kind == WINDOW_IN_EVENTS else feed.any_times
+        self._at: list[Any] = at.tolist() if self.has_window else []
 
     def __call__(self, start: int, row: int) -> bool:
-        return self.kind == 0 or self._at[row] - self._at[start] < self._size
+        return not self.has_window or self._at[row] - self._at[start] < self._size
 
 
 class CompressedRow:
@@ -225,7 +246,7 @@ class CompressedRow:
     def structure(self) -> bytes:
         """The graph of the matches and the events in it, as bytes."""
         nodes, roots = self._graph()
-        rows, nodes[:, 0] = np.unique(nodes[:, 0], return_inverse=True)
+        rows, nodes[:, NODE_ROW] = np.unique(nodes[:, NODE_ROW], return_inverse=True)
         whole = self._whole
         events = whole._table.take(pa.array(whole._feed.grouped.order[rows])).combine_chunks()
         query = whole._query
@@ -248,26 +269,26 @@ class CompressedRow:
         return self._whole._completions(self._number)
 
     def _graph(self) -> tuple[Array, Array]:
-        """Nodes (row, component, list before, next in list), and those that are ends of matches."""
+        """The nodes, with the columns that a structure has, and the numbers of those that are ends of matches."""
         whole = self._whole
         if whole._needs_judge or whole._progress.program.algorithm != "merge":
             return _chains(whole._judged(self._done))
         buffer = whole._progress.buffer
         assert buffer is not None
-        count = int(buffer.counts[3])
+        count = int(buffer.counts[ADVANCE_NODES])
         window = whole._progress.window_arguments(whole._feed)
         seen, ids = np.zeros(count, np.int64), np.empty(count, np.int64)
-        roots, row = np.ascontiguousarray(self._done[:, 0]), int(self._done[0, 2])
+        roots, row = np.ascontiguousarray(self._done[:, COMPLETION_NODE]), int(self._done[0, COMPLETION_ROW])
         found = shared_loops(whole._jit)["piece_of"](
-            buffer.node, roots, row, seen, 1, ids, np.empty(2 * count + 1, np.int64), *window
+            buffer.node, roots, row, seen, ids, np.empty(count, np.int64), *window
         )
         own = np.sort(ids[:found])
         number = np.full(count + 1, -1, np.int64)
         number[own] = np.arange(found)
-        nodes = buffer.node[own][:, :4].copy()
-        for column in (2, 3):
+        nodes = buffer.node[own][:, :NODE_SHARED_COLUMNS].copy()
+        for column in (NODE_BEFORE, NODE_NEXT):
             nodes[:, column] = number[_first_of(nodes[:, column], buffer.node, number)]
-        nodes[number[roots], 3] = -1
+        nodes[number[roots], NODE_NEXT] = -1
         return nodes, number[roots]
 
 
@@ -278,18 +299,18 @@ def _first_of(links: Array, node: Array, number: Array) -> Array:
         outside = np.flatnonzero((links >= 0) & (number[links] < 0))
         if not len(outside):
             return links
-        links[outside] = node[links[outside], 3]
+        links[outside] = node[links[outside], NODE_NEXT]
 
 
 def _chains(found: FlatMatches) -> tuple[Array, Array]:
     """Matches that share nothing, as a graph."""
     count = len(found.positions)
-    nodes = np.full((count, 4), -1, np.int64)
-    nodes[:, 0] = found.positions
+    nodes = np.full((count, NODE_SHARED_COLUMNS), -1, np.int64)
+    nodes[:, NODE_ROW] = found.positions
     components = found.lengths.shape[1]
-    nodes[:, 1] = np.repeat(np.tile(np.arange(components), len(found)), found.lengths.reshape(-1))
-    nodes[:, 2] = np.arange(count) - 1
-    nodes[found.offsets[:-1], 2] = -1
+    nodes[:, NODE_COMPONENT] = np.repeat(np.tile(np.arange(components), len(found)), found.lengths.reshape(-1))
+    nodes[:, NODE_BEFORE] = np.arange(count) - 1
+    nodes[found.offsets[:-1], NODE_BEFORE] = -1
     return nodes, found.offsets[1:] - 1
 
 
@@ -319,18 +340,18 @@ def _query(parts: Mapping[str, Any], parse: Callable[[str], QueryDefinition]) ->
 
 
 def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
-    whole = np.zeros((max(len(nodes), 1), 8), np.int64)
-    whole[: len(nodes), :4] = nodes
-    done = np.zeros((len(roots), 4), np.int64)
-    done[:, 0] = roots
-    done[:, 2] = nodes[roots, 0]
-    st, stack = np.zeros(6, np.int64), np.empty(max(len(nodes), 1) + 1, np.int64)
-    st[5] = NO_LIMIT
+    whole = np.zeros((max(len(nodes), 1), NODE_COLUMNS), np.int64)
+    whole[: len(nodes), :NODE_SHARED_COLUMNS] = nodes
+    done = np.zeros((len(roots), COMPLETION_COLUMNS), np.int64)
+    done[:, COMPLETION_NODE] = roots
+    done[:, COMPLETION_ROW] = nodes[roots, NODE_ROW]
+    st, stack = np.zeros(EXPAND_COUNTERS, np.int64), np.empty(max(len(nodes), 1) + 1, np.int64)
+    st[EXPAND_MOST] = NO_LIMIT
     trail, bounds = np.empty(len(stack), np.int64), np.zeros(components, np.int64)
     parts: list[FlatMatches] = []
     room, budget = 1024, Budget(events=len(nodes))
     empty, floats = np.empty(0, np.int64), np.empty(0, np.float64)
-    while st[0] < len(roots):
+    while st[EXPAND_COMPLETION] < len(roots):
         offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
         p, origin = np.empty(room * 16 + len(stack), ROW), np.empty(room, np.int64)
         # Few matches are asked for at a time, so plain Python will do.
@@ -339,7 +360,7 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
             done,
             len(done),
             whole,
-            0,
+            NO_WINDOW,
             0,
             0.0,
             empty,
@@ -354,9 +375,9 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
             p,
             origin,
         )
-        require(status != 4, "nodes")
-        count = int(st[2])
-        parts.append(FlatMatches(offsets[: count + 1], lengths[:count], p[: st[3]].copy()))
+        require(status != CONTRADICTION, "nodes")
+        count = int(st[EXPAND_MATCHES])
+        parts.append(FlatMatches(offsets[: count + 1], lengths[:count], p[: st[EXPAND_ROWS]].copy()))
         budget.add("its matches", 4 * size_of(parts[-1]))
-        st[2] = st[3] = 0
+        st[EXPAND_MATCHES] = st[EXPAND_ROWS] = 0
     return joined(parts, components) if parts else flat_matches([], components)

@@ -18,14 +18,15 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.choice import choose
-from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, chosen_matches, order_of
+from kleene.engine.compiled.arrangement import chosen_matches, order_of
+from kleene.engine.compiled.arrays.orders import BEST_OF_AN_END_FIRST
 from kleene.engine.compiled.batches import Grouped, one_group
 from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.row_code import look_around
-from kleene.engine.compiled.row_engine import FoundRows, RowProgram, find_row_candidates
+from kleene.engine.compiled.row_engine import WHY_NOT_TO_SKIP, FoundRows, RowProgram, find_row_candidates
 from kleene.engine.events import window_time
 from kleene.engine.matches import FlatMatches
 from kleene.engine.results import ROWS_PER_BATCH, MatchRows
@@ -354,11 +355,7 @@ class RowChooser:
         if self._goes_on is not None and first < self._goes_on:
             return 0
         if then[1] < 0:
-            reasons = {
-                -4: "the match has no such row",
-                -5: "it is the row where the match began, which would be found forever",
-            }
-            raise cannot_skip(self._after, reasons[then[1]])
+            raise cannot_skip(self._after, WHY_NOT_TO_SKIP[-then[1]])
         self._chosen, self._goes_on = first, then
         self._number += 1
         return self._number

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
+from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
+from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
 from kleene.engine.compiled.columns import Array, Dictionary
-from kleene.engine.compiled.regex_code import NULL_COLUMN
 from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.registers import Register, Registers
 from kleene.engine.events import decoded, plain_values
@@ -41,8 +42,8 @@ def regex_table(query: AnalyzedRowPattern, found: FoundRegex) -> pa.Table:
 class _Outputs:
     def __init__(self, query: AnalyzedRowPattern, found: FoundRegex) -> None:
         self._query, self._found = query, found
-        matches = found.rows()
-        self.ends: Array = found.grouped.order[matches[:, 2]] if len(matches) else matches[:, 2]
+        ends = found.rows()[:, REGEX_MATCH_END]
+        self.ends: Array = found.grouped.order[ends] if len(ends) else ends
         self._last_events = found.table.take(pa.array(self.ends))
         self._ending: dict[str, list[PlainValue]] = {}
         self._collected = _Collected(query, found)
@@ -70,7 +71,7 @@ class _Outputs:
         values = arrays[: found.matches, column]
         is_null = np.zeros(found.matches, np.bool_)
         if register.function not in ("count", "known"):
-            is_null = (found.partial.oi[: found.matches, NULL_COLUMN] >> registers.null_bit(register)) & 1 == 1
+            is_null = (found.partial.oi[: found.matches, PARTIAL_NULLS] >> registers.null_bit(register)) & 1 == 1
         if type_of(expression) == STRING:
             return pa.array(found.dictionary.strings, pa.string()).take(pa.array(values, pa.int64(), mask=is_null))
         return arrow_numbers(values, is_null, type_of(expression), target)
@@ -157,7 +158,7 @@ def register_value(
 ) -> Any:
     """The plain value of a register, given its partial match's two rows."""
     which, column = registers.place(register)
-    if register.function not in ("count", "known") and (integers[NULL_COLUMN] >> registers.null_bit(register)) & 1:
+    if register.function not in ("count", "known") and (integers[PARTIAL_NULLS] >> registers.null_bit(register)) & 1:
         return None
     if which == "f":
         return float(floats[column])

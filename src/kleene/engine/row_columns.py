@@ -103,7 +103,7 @@ class _Measures:
         return found
 
     def _shifted(self, rows: Array, shift: int) -> Array:
-        begins, ends = (self._found.groups[self._matches.groups, column] for column in (0, 5))
+        begins, ends = (bounds[self._matches.groups] for bounds in (self._found.begins, self._found.ends))
         moved = rows + shift
         return np.where((rows >= 0) & (moved >= begins) & (moved < ends), moved, -1)
 
@@ -121,7 +121,7 @@ class _Measures:
 
     def _value(self, expression: ir.Expr, number: int) -> Any:
         group = int(self._matches.groups[number])
-        begin, end = int(self._found.groups[group, 0]), int(self._found.groups[group, 5])
+        begin, end = int(self._found.begins[group]), int(self._found.ends[group])
         start, length = int(self._matches.starts[number]) - begin, int(self._lengths[number])
         rows = range(start, start + length)
         bindings = RowBindings(

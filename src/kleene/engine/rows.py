@@ -139,7 +139,7 @@ class RowMaker:
         is_all = self._query.definition.selection is Selection.ALL_MATCHES
         for at, matches in enumerate(row_matches(found, is_all)):
             if matches:
-                positions = found.grouped.order[found.groups[at, 0] : found.groups[at, 5]].tolist()
+                positions = found.grouped.order[found.begins[at] : found.ends[at]].tolist()
                 here = {name: [values[position] for position in positions] for name, values in self._columns.items()}
                 yield from output_rows(self._query, matches, here, positions)
 
@@ -152,8 +152,8 @@ def _unmatched(found: FoundRows) -> Iterator[OutputRow]:
     starts, groups = found.matches.starts, found.matches.groups
     lengths = np.maximum(np.diff(found.matches.offsets), 1)
     for at in range(len(found.groups)):
-        begin = int(found.groups[at, 0])
-        positions = found.grouped.order[begin : int(found.groups[at, 5])].tolist()
+        begin = int(found.begins[at])
+        positions = found.grouped.order[begin : int(found.ends[at])].tolist()
         covered = np.zeros(len(positions), np.bool_)
         covered[: max(int(found.covered[at]), 0)] = True
         for number in np.flatnonzero(groups == at).tolist():

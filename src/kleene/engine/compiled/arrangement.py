@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kleene.engine.compiled.arrays.orders import BEST_OF_AN_END_FIRST, OUTPUT_ORDER
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.matches import FlatMatches, joined
 
 ROW = np.int32
 """How rows of matches are held: they are many."""
-OUTPUT_ORDER, BEST_OF_AN_END_FIRST = 0, 1
 _EMPTY = np.empty(0, np.int64)
 
 

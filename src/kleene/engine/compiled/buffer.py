@@ -1,6 +1,6 @@
 """The match buffer of SASE+ runs: its arrays, how they grow, and how freed places are used again.
 
-What the columns of `node`, `edge` and `version` mean is said in `loops/expansion.py` and `loops/runs.py`.
+`arrays` says what the columns of `node`, `edge`, `version`, `done` and of the runs mean.
 """
 
 from __future__ import annotations
@@ -14,6 +14,36 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.compiled.arrays.advance_counters import (
+    ADVANCE_COUNTERS,
+    ADVANCE_EDGES,
+    ADVANCE_KEPT,
+    ADVANCE_NODES,
+    ADVANCE_RUNS,
+    ADVANCE_VERSIONS,
+)
+from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS
+from kleene.engine.compiled.arrays.edges import EDGE_BEFORE, EDGE_COLUMNS, EDGE_NEXT, EDGE_VERSION
+from kleene.engine.compiled.arrays.nodes import (
+    NODE_BEFORE,
+    NODE_COLUMNS,
+    NODE_COMPONENT,
+    NODE_EDGES,
+    NODE_LIST_START,
+    NODE_NEXT,
+    NODE_ROW,
+    NODE_START,
+    NODE_WAY_BEFORE,
+    NODE_WAY_LENGTH,
+)
+from kleene.engine.compiled.arrays.runs import RUN_HEAD, RUN_START, RUN_STATE, RUN_VERSION
+from kleene.engine.compiled.arrays.versions import VERSION_COLUMNS, VERSION_DIGIT, VERSION_ORIGIN, VERSION_PREFIX
+from kleene.engine.compiled.arrays.windows import (
+    NO_WINDOW,
+    WINDOW_IN_EVENTS,
+    WINDOW_IN_FLOAT_TIME,
+    WINDOW_IN_WHOLE_TIME,
+)
 from kleene.engine.compiled.batches import grown
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.loading import SharedLoops
@@ -27,44 +57,50 @@ ROOM = 1024
 Time = int | float
 """A time in the units of the order key."""
 LAST_TIME = 2**62
+_USED = (ADVANCE_NODES, ADVANCE_EDGES, ADVANCE_VERSIONS)
+"""Where the counters say how many nodes, edges and versions there are."""
 Root = tuple[Array, Array]
 """An array of runs, and the rows of it that are in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The window as the loops of `expansion.py` take it."""
+    """The window as the shared loops take it; `kind` is what it is measured in."""
 
     kind: int
     size: int
     float_size: float
 
     @property
+    def is_float(self) -> bool:
+        return self.kind == WINDOW_IN_FLOAT_TIME
+
+    @property
     def in_time(self) -> int | float | None:
         """How long it is, if it is a time."""
-        return self.float_size if self.kind == 3 else self.size if self.kind == 2 else None
+        return self.float_size if self.is_float else self.size if self.kind == WINDOW_IN_WHOLE_TIME else None
 
     def is_over(self, latest: Any, times: Array) -> Array:
         """Whether no event after `latest` can lie before the end of a window that began at the times.
 
         Floats are compared as negations compare them; whole numbers so that nothing overflows.
         """
-        found: Array = latest >= times + self.float_size if self.kind == 3 else latest - times >= self.size
+        found: Array = latest >= times + self.float_size if self.is_float else latest - times >= self.size
         return found
 
     @classmethod
     def of(cls, query: AnalyzedQuery) -> Window:
         window = query.window
         if window is None:
-            return cls(0, 0, 0.0)
+            return cls(NO_WINDOW, 0, 0.0)
         if window.unit is WindowUnit.EVENTS:
-            return cls(1, int(window.size), 0.0)
+            return cls(WINDOW_IN_EVENTS, int(window.size), 0.0)
         size = window_size(window, query.time_type)
         if query.time_type == FLOAT:
-            return cls(3, 0, float(size))
+            return cls(WINDOW_IN_FLOAT_TIME, 0, float(size))
         if isinstance(size, Decimal) and size != int(size):
             size = int(size) + 1
-        return cls(2, min(int(size), 2**63 - 1), 0.0)
+        return cls(WINDOW_IN_WHOLE_TIME, min(int(size), 2**63 - 1), 0.0)
 
 
 def latest_of(times: Array, now: Time | None) -> Any:
@@ -101,11 +137,11 @@ class Buffer:
 
     integers: int
     floats: int
-    counts: Array = field(default_factory=lambda: np.zeros(13, np.int64))
-    node: Array = field(default_factory=lambda: np.zeros((ROOM, 8), np.int64))
-    edge: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
-    version: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
-    done: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
+    counts: Array = field(default_factory=lambda: np.zeros(ADVANCE_COUNTERS, np.int64))
+    node: Array = field(default_factory=lambda: np.zeros((ROOM, NODE_COLUMNS), np.int64))
+    edge: Array = field(default_factory=lambda: np.zeros((ROOM, EDGE_COLUMNS), np.int64))
+    version: Array = field(default_factory=lambda: np.zeros((ROOM, VERSION_COLUMNS), np.int64))
+    done: Array = field(default_factory=lambda: np.zeros((ROOM, COMPLETION_COLUMNS), np.int64))
     slots: Array = field(default_factory=lambda: np.zeros(4096, np.int64))  # as many as a power of two
     ri: Array = field(init=False)
     rf: Array = field(init=False)
@@ -133,13 +169,13 @@ class Buffer:
     def grow(self, waiting_runs: int) -> None:
         """Twice the room for what is more than half full; `waiting_runs` must fit when they are loaded."""
         counts = self.counts
-        need = 2 * counts[2] + 2
-        for name, used in (("node", counts[3]), ("edge", counts[4]), ("version", counts[5]), ("done", 0)):
+        need = 2 * counts[ADVANCE_RUNS] + 2
+        for name, used in zip(("node", "edge", "version", "done"), (*counts[list(_USED)], 0), strict=True):
             array = getattr(self, name)
             if 2 * (used + need) > len(array):
                 setattr(self, name, grown(array, 2 * max(len(array), used + need)))
-        runs = max(int(counts[2]), waiting_runs)
-        for prefix, used in (("r", 3 * runs + 3), ("n", 2 * runs + 2), ("kept_", int(counts[8]) + runs)):
+        runs = max(int(counts[ADVANCE_RUNS]), waiting_runs)
+        for prefix, used in (("r", 3 * runs + 3), ("n", 2 * runs + 2), ("kept_", int(counts[ADVANCE_KEPT]) + runs)):
             if 2 * used > len(getattr(self, f"{prefix}i")):
                 for kind in "if":
                     array = getattr(self, f"{prefix}{kind}")
@@ -149,70 +185,72 @@ class Buffer:
 
     def collect_garbage(self, roots: list[Root], is_merged: bool, window: tuple[Any, ...], loops: SharedLoops) -> None:
         """Keeps only what the runs reach, moved together, and tells the runs where it is now."""
-        heads = np.ascontiguousarray(np.concatenate([runs[rows, 1] for runs, rows in roots]))
+        heads = np.ascontiguousarray(np.concatenate([runs[rows, RUN_HEAD] for runs, rows in roots]))
         if is_merged:
             self._keep_lists(roots, heads, window, loops)
         else:
             self._keep_versions(roots, heads, loops)
 
     def _keep_lists(self, roots: list[Root], heads: Array, window: tuple[Any, ...], loops: SharedLoops) -> None:
-        nodes = int(self.counts[3])
+        nodes = int(self.counts[ADVANCE_NODES])
         loops["live_heads"](heads, self.node, *window)
         now = np.full(max(nodes, 1), -1, np.int64)
-        np.maximum.at(now, heads, self.node[heads, 0])
+        np.maximum.at(now, heads, self.node[heads, NODE_ROW])
         loops["mark_merged"](self.node, nodes, now, *window)
-        self.counts[3] = loops["pack_merged"](self.node, nodes, now)
-        _renumber(roots, 1, now[heads])
+        self.counts[ADVANCE_NODES] = loops["pack_merged"](self.node, nodes, now)
+        _renumber(roots, RUN_HEAD, now[heads])
 
     def _keep_versions(self, roots: list[Root], heads: Array, loops: SharedLoops) -> None:
-        labels = np.ascontiguousarray(np.concatenate([runs[rows, 2] for runs, rows in roots]))
-        marks = [np.zeros(int(self.counts[at]) + 1, np.int64) for at in (3, 4, 5)]
+        labels = np.ascontiguousarray(np.concatenate([runs[rows, RUN_VERSION] for runs, rows in roots]))
+        marks = [np.zeros(int(self.counts[at]) + 1, np.int64) for at in _USED]
         loops["mark_versions"](heads, labels, self.node, self.edge, self.version, *marks)
         node_numbers, edge_numbers, version_numbers = (_numbers(mark) for mark in marks)
-        edges, versions = int(self.counts[4]), int(self.counts[5])
+        edges, versions = int(self.counts[ADVANCE_EDGES]), int(self.counts[ADVANCE_VERSIONS])
         followers, origins = np.empty(edges + 1, np.int64), np.empty(versions + 1, np.int64)
         followers[-1] = origins[-1] = -1  # so that -1 stays -1
-        loops["resolve"](np.ascontiguousarray(self.edge[:edges, 2]), marks[1], followers)
-        loops["resolve"](np.ascontiguousarray(self.version[:versions, 0]), marks[2], origins)
+        loops["resolve"](np.ascontiguousarray(self.edge[:edges, EDGE_NEXT]), marks[1], followers)
+        loops["resolve"](np.ascontiguousarray(self.version[:versions, VERSION_ORIGIN]), marks[2], origins)
         node, edge, version = (
             array[np.flatnonzero(mark[:-1])]
             for array, mark in zip((self.node, self.edge, self.version), marks, strict=True)
         )
-        first = node[:, 2]
-        node[:, 2] = edge_numbers[np.where(marks[1][first] > 0, first, followers[first])]
-        edge[:, 0], edge[:, 1] = version_numbers[edge[:, 0]], node_numbers[edge[:, 1]]
-        edge[:, 2] = edge_numbers[followers[np.flatnonzero(marks[1][:-1])]]
-        version[:, 0] = version_numbers[origins[np.flatnonzero(marks[2][:-1])]]
-        version[:, 3] = version_numbers[version[:, 3]]
+        first = node[:, NODE_EDGES]
+        node[:, NODE_EDGES] = edge_numbers[np.where(marks[1][first] > 0, first, followers[first])]
+        edge[:, EDGE_VERSION] = version_numbers[edge[:, EDGE_VERSION]]
+        edge[:, EDGE_BEFORE] = node_numbers[edge[:, EDGE_BEFORE]]
+        edge[:, EDGE_NEXT] = edge_numbers[followers[np.flatnonzero(marks[1][:-1])]]
+        version[:, VERSION_ORIGIN] = version_numbers[origins[np.flatnonzero(marks[2][:-1])]]
+        version[:, VERSION_PREFIX] = version_numbers[version[:, VERSION_PREFIX]]
         for name, kept in (("node", node), ("edge", edge), ("version", version)):
             getattr(self, name)[: len(kept)] = kept
-        self.counts[3:6] = len(node), len(edge), len(version)
-        _renumber(roots, 1, node_numbers[heads])
-        _renumber(roots, 2, version_numbers[labels])
+        self.counts[list(_USED)] = len(node), len(edge), len(version)
+        _renumber(roots, RUN_HEAD, node_numbers[heads])
+        _renumber(roots, RUN_VERSION, version_numbers[labels])
 
 
 def loaded_buffer(
     parts: SavedParts, registers: Registers, kept: int, kleene: Sequence[bool], is_merged: bool, strings: int
 ) -> Buffer:
     """The buffer that was saved, if it is one in which every way back comes to an end, at an event that is kept."""
-    node = parts.array("node", None, 8)
-    edge, version = parts.array("edge", None, 3), parts.array("version", None, 4)
+    node = parts.array("node", None, NODE_COLUMNS)
+    edge = parts.array("edge", None, EDGE_COLUMNS)
+    version = parts.array("version", None, VERSION_COLUMNS)
     stored_i = parts.array("stored_i", None, registers.first_integer + registers.integers)
     stored_f = parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f")
-    require_within(node[:, 0], 0, kept, "node")
-    require_within(node[:, 1], 0, len(kleene), "node")
-    require_within(node[:, 4], 0, kept, "node")
+    require_within(node[:, NODE_ROW], 0, kept, "node")
+    require_within(node[:, NODE_COMPONENT], 0, len(kleene), "node")
+    require_within(node[:, NODE_START], 0, kept, "node")
     if is_merged:
         _require_lists(node, kept, kleene)
     else:
         _require_versions(node, edge, version, kleene)
-        require_within(stored_i[:, 2], 0, len(version), "stored_i")
-    require_within(stored_i[:, 1], 0, len(node), "stored_i")
-    require(bool((stored_i[:, 0] == node[stored_i[:, 1], 1]).all()), "stored_i")
-    require_within(stored_i[:, 4], 0, kept, "stored_i")
+        require_within(stored_i[:, RUN_VERSION], 0, len(version), "stored_i")
+    require_within(stored_i[:, RUN_HEAD], 0, len(node), "stored_i")
+    require(bool((stored_i[:, RUN_STATE] == node[stored_i[:, RUN_HEAD], NODE_COMPONENT]).all()), "stored_i")
+    require_within(stored_i[:, RUN_START], 0, kept, "stored_i")
     registers.require_values(stored_i, strings, len(node))
     buffer = Buffer(stored_i.shape[1], stored_f.shape[1])
-    for at, name, array in ((3, "node", node), (4, "edge", edge), (5, "version", version)):
+    for at, name, array in zip(_USED, ("node", "edge", "version"), (node, edge, version), strict=True):
         buffer.counts[at] = len(array)
         setattr(buffer, name, grown(array, max(2 * len(array), ROOM)))
     buffer.stored_i, buffer.stored_f = (grown(array, max(len(array), ROOM)) for array in (stored_i, stored_f))
@@ -220,8 +258,9 @@ def loaded_buffer(
 
 
 def _require_lists(node: Array, kept: int, kleene: Sequence[bool]) -> None:
-    component, before, other, only, last = node[:, 1], node[:, 2], node[:, 3], node[:, 6], node[:, 7]
-    require_within(node[:, 5], 0, kept, "node")
+    component, before, other = node[:, NODE_COMPONENT], node[:, NODE_BEFORE], node[:, NODE_NEXT]
+    only, last = node[:, NODE_WAY_LENGTH], node[:, NODE_WAY_BEFORE]
+    require_within(node[:, NODE_LIST_START], 0, kept, "node")
     for links in (before, other, last):
         require_older(links, "node")
     listed = other >= 0
@@ -240,32 +279,32 @@ def _require_lists(node: Array, kept: int, kleene: Sequence[bool]) -> None:
 
 
 def _require_versions(node: Array, edge: Array, version: Array, kleene: Sequence[bool]) -> None:
-    require_older(version[:, 0], "version")
-    require_older(version[:, 3], "version")
-    require_older(edge[:, 2], "edge")
-    require_within(edge[:, 0], 0, len(version), "edge")
-    require_within(edge[:, 1], -1, len(node), "edge")
-    require_within(node[:, 2], 0, len(edge), "node")
+    require_older(version[:, VERSION_ORIGIN], "version")
+    require_older(version[:, VERSION_PREFIX], "version")
+    require_older(edge[:, EDGE_NEXT], "edge")
+    require_within(edge[:, EDGE_VERSION], 0, len(version), "edge")
+    require_within(edge[:, EDGE_BEFORE], -1, len(node), "edge")
+    require_within(node[:, NODE_EDGES], 0, len(edge), "node")
     owner = np.full(len(edge), -1, np.int64)
-    nodes, edges = np.arange(len(node)), node[:, 2]
+    nodes, edges = np.arange(len(node)), node[:, NODE_EDGES]
     while len(edges):
         require(bool((owner[edges] < 0).all()) and len(np.unique(edges)) == len(edges), "edge")
         owner[edges] = nodes
-        more = edge[edges, 2] >= 0
-        nodes, edges = nodes[more], edge[edges[more], 2]
+        more = edge[edges, EDGE_NEXT] >= 0
+        nodes, edges = nodes[more], edge[edges[more], EDGE_NEXT]
     require(bool((owner >= 0).all()), "edge")
-    follows = edge[:, 1] >= 0
-    require(bool((node[owner[~follows], 1] == 0).all()), "edge")
-    require(bool((edge[follows, 1] < owner[follows]).all()), "edge")
-    _require_steps(node, owner[follows], edge[follows, 1], kleene)
+    follows = edge[:, EDGE_BEFORE] >= 0
+    require(bool((node[owner[~follows], NODE_COMPONENT] == 0).all()), "edge")
+    require(bool((edge[follows, EDGE_BEFORE] < owner[follows]).all()), "edge")
+    _require_steps(node, owner[follows], edge[follows, EDGE_BEFORE], kleene)
 
 
 def _require_steps(node: Array, after: Array, before: Array, kleene: Sequence[bool]) -> None:
     """Each way leads from an event to a later one, of the next component, or of the same if that is a Kleene plus."""
-    step = node[after, 1] - node[before, 1]
-    stays = (step == 0) & np.array(kleene, np.bool_)[node[after, 1]]
+    step = node[after, NODE_COMPONENT] - node[before, NODE_COMPONENT]
+    stays = (step == 0) & np.array(kleene, np.bool_)[node[after, NODE_COMPONENT]]
     require(bool(((step == 1) | stays).all()), "node")
-    require(bool((node[after, 0] > node[before, 0]).all()), "node")
+    require(bool((node[after, NODE_ROW] > node[before, NODE_ROW]).all()), "node")
 
 
 def _numbers(marks: Array) -> Array:
@@ -286,6 +325,6 @@ def version_text(label: int, version: Array) -> str:
     """A version as the Dewey number that it is: 3.0.2."""
     digits: list[str] = []
     while label >= 0:
-        digits.append(str(int(version[label, 1])))
-        label = int(version[label, 3])
+        digits.append(str(int(version[label, VERSION_DIGIT])))
+        label = int(version[label, VERSION_PREFIX])
     return ".".join(reversed(digits))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
 from kleene.engine.compiled.borrowing import not_read_only
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import decoded, plain_values
@@ -127,7 +128,11 @@ class Layout:
     def error(self, expression: ir.Expr) -> int:
         """The number that a kernel gives back when the expression cannot be computed."""
         self.errors.append(expression)
-        return -1000 - (len(self.errors) - 1)
+        return FIRST_ERROR - (len(self.errors) - 1)
+
+    def failure(self, status: int) -> GaveUpError:
+        """What the number means that a kernel has given back."""
+        return GaveUpError(self.errors[FIRST_ERROR - status])
 
     def signature(self) -> str:
         """The type of the tuple of columns: the ranks of strings, then values and mask of each column."""

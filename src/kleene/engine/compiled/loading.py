@@ -1,13 +1,17 @@
-"""The loops that are the same for every query, loaded once for each way of running them."""
+"""Templates of loops: how they become part of a generated module; and those that are the same for every query.
+
+The loops that are the same for every query are loaded once for each way of running them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from kleene.engine.compiled.arrays import constants_of
 from kleene.engine.compiled.jit import load
 
 _INTS, _FLOATS, _TABLE = "int64[::1]", "float64[::1]", "int64[:,::1]"
@@ -24,9 +28,8 @@ _SIGNATURES = {
     "resolve": f"int64({_INTS}, {_INTS}, {_INTS})",
     "live_heads": f"int64({_INTS}, {_TABLE}, {_WINDOW})",
     "pack_merged": f"int64({_TABLE}, int64, {_INTS})",
-    "count_merged": f"int64({_TABLE}, int64, int64, {_TABLE}, {_INTS}, {_INTS}, int64, "
-    f"{_TABLE}, int64, {_INTS}, {_WINDOW})",
-    "piece_of": f"int64({_TABLE}, {_INTS}, int64, {_INTS}, int64, {_INTS}, {_INTS}, {_WINDOW})",
+    "count_merged": f"int64({_TABLE}, int64, {_TABLE}, {_INTS}, {_INTS}, {_TABLE}, {_INTS}, {_WINDOW})",
+    "piece_of": f"int64({_TABLE}, {_INTS}, int64, {_INTS}, {_INTS}, {_INTS}, {_WINDOW})",
     "order_matches": f"int64({_INTS}, {_INTS}, int64, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
     "place_matches": f"int64({_INTS}, {_INTS}, {_ROWS}, {_INTS}, {_ROWS})",
     "nth_rows": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS}, int64, int64, {_INTS})",
@@ -35,10 +38,28 @@ _SIGNATURES = {
     "order_sequences": f"int64(int32[:,::1], int32[:,::1], {_INTS}, {_INTS}, {_INTS}, {_INTS}, {_INTS}, int32[:,::1])",
 }
 
+_SHARED = (
+    "merged_matches",
+    "versioned_matches",
+    "garbage",
+    "counting",
+    "match_order",
+    "sequence_order",
+    "row_lookup",
+    "grouping",
+)
+"""The files with loops that are the same for every query."""
+
 
 def template(name: str) -> str:
     """The loops that stand below the line of dashes in a file of `loops`."""
     return _TEMPLATES[name]
+
+
+def assembled(header: str, parts: Iterable[str]) -> str:
+    """The source of a generated module: its header, the columns and statuses that its parts name, and the parts."""
+    text = "\n\n".join(part for part in parts if part)
+    return "\n\n".join(part for part in (header, constants_of(text), text) if part)
 
 
 def _below_the_line(name: str) -> str:
@@ -48,14 +69,14 @@ def _below_the_line(name: str) -> str:
 
 
 # Read now: a file that changes later belongs to another version of the code that runs it.
-_TEMPLATES = {
-    name: _below_the_line(name)
-    for name in ("runs", "backtrack", "walk", "rows", "regex", "expansion", "negation", "sequences")
+_TEMPLATES = {name: _below_the_line(name) for name in ("walk", "rows", "negation", "sequences", *_SHARED)}
+_TEMPLATES |= {
+    name: _below_the_line("run_copies") + "\n\n" + _below_the_line(name) for name in ("runs", "backtrack", "regex")
 }
 
 
 class SharedLoops:
-    """The loops of `expansion.py` by name, each made when it is first asked for: few queries need all of them."""
+    """The loops that are the same for every query, by name. Each is made when it is first asked for: few need all."""
 
     def __init__(self, jit: bool) -> None:
         self._jit = jit
@@ -64,7 +85,7 @@ class SharedLoops:
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name not in self._loaded:
             functions = _functions()
-            source = "ALLOCATES = False\n\n" + "\n\n".join(functions[needed] for needed in _needed(name, functions))
+            source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name, functions)))
             self._loaded[name] = load(source, {name: _SIGNATURES[name]}, self._jit)[name]
         return self._loaded[name]
 
@@ -76,7 +97,8 @@ def shared_loops(jit: bool) -> SharedLoops:
 
 @cache
 def _functions() -> dict[str, str]:
-    parts = re.split(r"^(?=def )", template("expansion"), flags=re.MULTILINE)[1:]
+    text = "\n\n".join(template(name) for name in (*_SHARED, "walk"))
+    parts = re.split(r"^(?=def )", text, flags=re.MULTILINE)[1:]
     return {part.removeprefix("def ").split("(")[0]: part for part in parts}
 
 

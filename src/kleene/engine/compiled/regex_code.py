@@ -8,16 +8,16 @@ import numpy as np
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.model import TRUE, Automaton, Edge, FormulaClass, predicates_of
+from kleene.engine.compiled.arrays.partial_matches import PARTIAL_REGISTERS
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, Scalar, Truth, as_truth
 from kleene.engine.compiled.columns import Array, Layout
-from kleene.engine.compiled.loading import template
+from kleene.engine.compiled.loading import assembled, template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Register, Registers, write_update
 from kleene.engine.compiled.row_code import variable_of
 from kleene.ir import expr as ir
 from kleene.schema import BOOLEAN, FLOAT
 
 MOST_STATES = 62
-FIRST_REGISTER, NULL_COLUMN = 3, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Generator:
     query: AnalyzedRowPattern
     layout: Layout
     automaton: Automaton
-    registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
+    registers: Registers = field(default_factory=lambda: Registers(PARTIAL_REGISTERS, "PARTIAL_NULLS"))
 
     def module(self) -> GeneratedRegex:
         automaton, states = self.automaton, self.automaton.states[1:-1]
@@ -57,11 +57,12 @@ class _Generator:
         add_event = self._add_event()
         if len(self.registers.all) > MOST_REGISTERS:
             raise NotExpressibleError(f"{len(self.registers.all)} aggregates")
-        constants = f"ALLOCATES = False\nINTEGERS = {self.registers.integers}\nFLOATS = {self.registers.floats}"
-        parts = [HEADER, constants, classify, holds, add_event, template("regex")]
+        columns = PARTIAL_REGISTERS + self.registers.integers
+        constants = f"ALLOCATES = False\nINTEGER_COLUMNS = {columns}\nFLOAT_COLUMNS = {self.registers.floats}"
+        parts = [constants, classify, holds, add_event, template("regex")]
         start, *following = automaton.edges[:-1]
         return GeneratedRegex(
-            "\n\n".join(parts),
+            assembled(HEADER, parts),
             self._signatures(),
             self.layout,
             self.registers,

@@ -11,12 +11,35 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget
+from kleene.engine.compiled.arrays.groups import (
+    GROUP_COLUMNS,
+    GROUP_END,
+    GROUP_FIRST,
+    GROUP_FRESH,
+    GROUP_KEPT,
+    GROUP_KEPT_COUNT,
+    GROUP_STORED,
+    GROUP_STORED_COUNT,
+)
+from kleene.engine.compiled.arrays.partial_matches import PARTIAL_REGISTERS, PARTIAL_START, PARTIAL_STATES
+from kleene.engine.compiled.arrays.regex_counters import (
+    REGEX_COUNTERS,
+    REGEX_GROUP,
+    REGEX_KEEPS,
+    REGEX_KEPT,
+    REGEX_MATCHES,
+    REGEX_PARTIAL,
+    REGEX_ROW,
+    REGEX_RUN_LIMIT,
+    REGEX_WORK,
+)
+from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_COLUMNS
+from kleene.engine.compiled.arrays.statuses import FIRST_ERROR, NEEDS_ROOM, PAUSED, TOO_MANY_RUNS
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown, nullable_names, partition_codes
 from kleene.engine.compiled.columns import Array, Dictionary
-from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
-from kleene.engine.compiled.regex_code import FIRST_REGISTER, GeneratedRegex, generate_regex
+from kleene.engine.compiled.regex_code import GeneratedRegex, generate_regex
 from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.regex_reference import too_many_partial_matches
 from kleene.engine.saved_parts import MOST, SavedParts, require_runs, require_within
@@ -47,7 +70,7 @@ class Partial:
     stored_f: Array = field(init=False)
     oi: Array = field(init=False)
     of: Array = field(init=False)
-    found: Array = field(default_factory=lambda: np.zeros((ROOM, 3), np.int64))
+    found: Array = field(default_factory=lambda: np.zeros((ROOM, REGEX_MATCH_COLUMNS), np.int64))
 
     def __post_init__(self) -> None:
         for name in ("r", "kept_", "stored_", "o"):
@@ -90,9 +113,9 @@ class FoundRegex:
 def find_regex(program: RegexProgram, table: pa.Table, run_limit: int, budget: Budget | None = None) -> FoundRegex:
     codes, count = partition_codes(table, program.query.partition_by, null_is_a_key=True)
     grouped = group(codes, count, program.jit)
-    groups = np.zeros((len(grouped.numbers), 7), np.int64)
-    groups[:, 0] = groups[:, 6] = grouped.begins[:-1]
-    groups[:, 1] = grouped.begins[1:]
+    groups = np.zeros((len(grouped.numbers), GROUP_COLUMNS), np.int64)
+    groups[:, GROUP_FRESH] = groups[:, GROUP_FIRST] = grouped.begins[:-1]
+    groups[:, GROUP_END] = grouped.begins[1:]
     nullable = nullable_names(table)
     budget = Budget(events=table.num_rows) if budget is None else budget
     return run_regex(program, table, grouped, groups, run_limit, Dictionary(), nullable, None, False, budget)
@@ -118,9 +141,9 @@ def run_regex(
     rows = len(grouped)
     bits = np.zeros(rows, np.int64)
     if partial is None:
-        partial = Partial(FIRST_REGISTER + generated.registers.integers, max(generated.registers.floats, 1))
-    st = np.zeros(10, np.int64)
-    st[5], st[6], st[9] = run_limit, 1 if more_events else 0, WORK_AT_ONCE
+        partial = Partial(PARTIAL_REGISTERS + generated.registers.integers, max(generated.registers.floats, 1))
+    st = np.zeros(REGEX_COUNTERS, np.int64)
+    st[REGEX_RUN_LIMIT], st[REGEX_KEEPS], st[REGEX_WORK] = run_limit, 1 if more_events else 0, WORK_AT_ONCE
     with np.errstate(all="ignore"):
         kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
         while True:
@@ -144,20 +167,22 @@ def run_regex(
                 given.integers,
                 given.floats,
             )
-            budget.reach(int(st[1]))
-            if status != 1:
+            budget.reach(int(st[REGEX_ROW]))
+            if status == PAUSED:
+                continue
+            if status != NEEDS_ROOM:
                 break
             budget.hold("its partial matches", 3 * partial.bytes)
-            stored = int(groups[st[0], 3]) if st[0] < len(groups) else 0
-            partial.grow(int(st[3]), max(int(st[2]), stored), int(st[4]))
-    if status == 2:
-        position = int(grouped.order[st[1]])
+            stored = int(groups[st[REGEX_GROUP], GROUP_STORED_COUNT]) if st[REGEX_GROUP] < len(groups) else 0
+            partial.grow(int(st[REGEX_MATCHES]), max(int(st[REGEX_PARTIAL]), stored), int(st[REGEX_KEPT]))
+    if status == TOO_MANY_RUNS:
+        position = int(grouped.order[st[REGEX_ROW]])
         key = {name: table.column(name)[position].as_py() for name in query.partition_by}
         raise too_many_partial_matches(run_limit, key)
-    if status != 0:
-        raise GaveUpError(generated.layout.errors[-1000 - status])
-    budget.count(int(st[3]))
-    return FoundRegex(table, grouped, groups, kernel, dictionary, partial, int(st[3]), int(st[4]))
+    if status <= FIRST_ERROR:
+        raise generated.layout.failure(status)
+    budget.count(int(st[REGEX_MATCHES]))
+    return FoundRegex(table, grouped, groups, kernel, dictionary, partial, int(st[REGEX_MATCHES]), int(st[REGEX_KEPT]))
 
 
 class RegexProgress:
@@ -186,16 +211,17 @@ class RegexProgress:
             codes = np.concatenate([self.kept_numbers, codes])
         grouped = group(codes, max(len(self.partitions), 1), self.program.jit)
         self.nullable |= nullable_names(table)
-        groups = np.zeros((len(grouped.numbers), 7), np.int64)
-        groups[:, 6], groups[:, 1] = grouped.begins[:-1], grouped.begins[1:]
+        groups = np.zeros((len(grouped.numbers), GROUP_COLUMNS), np.int64)
+        groups[:, GROUP_FIRST], groups[:, GROUP_END] = grouped.begins[:-1], grouped.begins[1:]
         fresh = np.concatenate([[0], np.cumsum(grouped.order >= fresh_from)])
-        groups[:, 0] = groups[:, 1] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
-        groups[:, 2], groups[:, 3] = self.begins[grouped.numbers], self.counts[grouped.numbers]
+        groups[:, GROUP_FRESH] = groups[:, GROUP_END] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
+        groups[:, GROUP_STORED] = self.begins[grouped.numbers]
+        groups[:, GROUP_STORED_COUNT] = self.counts[grouped.numbers]
         if self.partial is not None and fresh_from:
             place = np.empty(table.num_rows, np.int64)
             place[grouped.order] = np.arange(len(grouped.order))
             runs = int(self.counts.sum())
-            self.partial.stored_i[:runs, 0] = place[self.partial.stored_i[:runs, 0]]
+            self.partial.stored_i[:runs, PARTIAL_START] = place[self.partial.stored_i[:runs, PARTIAL_START]]
         found = run_regex(
             self.program,
             table,
@@ -215,10 +241,10 @@ class RegexProgress:
     def _retain(self, found: FoundRegex) -> None:
         partial, groups, grouped = found.partial, found.groups, found.grouped
         begins = self.begins.copy()
-        begins[grouped.numbers] = groups[:, 4]
+        begins[grouped.numbers] = groups[:, GROUP_KEPT]
         is_seen = np.zeros(len(begins), np.bool_)
         is_seen[grouped.numbers] = True
-        self.counts[grouped.numbers] = groups[:, 5]
+        self.counts[grouped.numbers] = groups[:, GROUP_KEPT_COUNT]
         total = int(self.counts.sum())
         self.begins = np.concatenate([[0], np.cumsum(self.counts)])[:-1].astype(np.int64)
         source = np.repeat(begins, self.counts) + np.arange(total) - np.repeat(self.begins, self.counts)
@@ -245,18 +271,19 @@ class RegexProgress:
         """For Collect: the events since the oldest partial match of each partition began."""
         assert self.partial is not None
         if not found.kernel.generated.collects:
-            self.partial.stored_i[:total, 0] = 0
+            self.partial.stored_i[:total, PARTIAL_START] = 0
             return
         groups, grouped = found.groups, found.grouped
         oldest = np.full(len(self.counts), len(grouped.order), np.int64)
-        np.minimum.at(oldest, np.repeat(np.arange(len(self.counts)), self.counts), self.partial.stored_i[:total, 0])
-        sizes = groups[:, 1] - groups[:, 6]
+        starts = self.partial.stored_i[:total, PARTIAL_START]
+        np.minimum.at(oldest, np.repeat(np.arange(len(self.counts)), self.counts), starts)
+        sizes = groups[:, GROUP_END] - groups[:, GROUP_FIRST]
         rows = np.flatnonzero(np.arange(len(grouped.order)) >= np.repeat(oldest[grouped.numbers], sizes))
         positions = grouped.order[rows]
         in_table = np.argsort(positions, kind="stable")
         place = np.full(len(grouped.order), -1, np.int64)
         place[rows[in_table]] = np.arange(len(rows))
-        self.partial.stored_i[:total, 0] = place[self.partial.stored_i[:total, 0]]
+        starts[:] = place[starts]
         self.kept_table = found.table.take(pa.array(positions[in_table])).combine_chunks()
         self.kept_numbers = np.repeat(grouped.numbers, sizes)[rows][in_table]
 
@@ -309,10 +336,10 @@ class RegexProgress:
     def _loaded_partial(self, parts: SavedParts, kept: int) -> Partial:
         generated = self.program.generated(self.nullable)
         registers = generated.registers
-        stored_i = parts.array("stored_i", None, FIRST_REGISTER + registers.integers)
+        stored_i = parts.array("stored_i", None, PARTIAL_REGISTERS + registers.integers)
         stored_f = parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f")
-        require_within(stored_i[:, 0], 0, kept if generated.collects else 1, "stored_i")
-        require_within(stored_i[:, 1], 1, 2 ** (len(generated.follow) - 1), "stored_i")
+        require_within(stored_i[:, PARTIAL_START], 0, kept if generated.collects else 1, "stored_i")
+        require_within(stored_i[:, PARTIAL_STATES], 1, 2 ** (len(generated.follow) - 1), "stored_i")
         registers.require_values(stored_i, len(self.dictionary.strings), MOST)
         partial = Partial(stored_i.shape[1], stored_f.shape[1])
         partial.stored_i, partial.stored_f = (grown(array, max(len(array), ROOM)) for array in (stored_i, stored_f))

@@ -35,7 +35,7 @@ class Registers:
     """The registers in the order in which they were asked for; each has a place among the integers or the floats."""
 
     first_integer: int
-    null_column: int
+    null_column: str  # its name
     all: list[Register] = field(default_factory=list)
     read: set[Register] = field(default_factory=set)
 

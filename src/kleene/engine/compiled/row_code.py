@@ -23,9 +23,18 @@ from kleene.automaton.model import (
     parts_of,
     predicates_of,
 )
+from kleene.engine.compiled.arrays.row_automaton import (
+    ACCEPT,
+    ACCEPT_AT_END,
+    SKIP_PAST_LAST,
+    SKIP_TO_FIRST,
+    SKIP_TO_LAST,
+    SKIP_TO_NEXT,
+)
+from kleene.engine.compiled.arrays.row_frames import FRAME_REGISTERS
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, Scalar, Truth, as_truth
 from kleene.engine.compiled.columns import Array, Layout
-from kleene.engine.compiled.loading import template
+from kleene.engine.compiled.loading import assembled, template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Register, Registers, write_update
 from kleene.engine.events import window_size
 from kleene.ir import expr as ir
@@ -33,7 +42,6 @@ from kleene.ir.options import AfterMatch, Skip, WindowUnit
 from kleene.schema import BOOLEAN, FLOAT
 
 MOST_VARIABLES = 62
-FIRST_REGISTER, NULL_COLUMN = 1, 0
 ANY_ROW = 62
 MOST_ROWS = 2**31
 
@@ -43,8 +51,12 @@ def has_time_window(query: AnalyzedRowPattern) -> bool:
     return window is not None and window.unit is not WindowUnit.EVENTS
 
 
-ACCEPT, ACCEPT_AT_END = -1, -2
-_SKIPS = {Skip.PAST_LAST_ROW: 0, Skip.TO_NEXT_ROW: 1, Skip.TO_FIRST: 2, Skip.TO_LAST: 3}
+_SKIPS = {
+    Skip.PAST_LAST_ROW: SKIP_PAST_LAST,
+    Skip.TO_NEXT_ROW: SKIP_TO_NEXT,
+    Skip.TO_FIRST: SKIP_TO_FIRST,
+    Skip.TO_LAST: SKIP_TO_LAST,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +175,7 @@ class _Generator:
     layout: Layout
     automaton: Automaton
     tables: Tables
-    registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
+    registers: Registers = field(default_factory=lambda: Registers(FRAME_REGISTERS, "FRAME_NULLS"))
     owners: list[frozenset[str] | None] = field(default_factory=list)
 
     def module(self) -> GeneratedRows:
@@ -176,14 +188,14 @@ class _Generator:
             raise NotExpressibleError(f"conditions that read {len(self.registers.all)} values of a match")
         bind = self._bind() if self.registers.all else ""
         parts = [
-            HEADER,
             self._constants(looks, run_variables),
             self._window(),
             classify,
             bind,
             fits_run if looks else "",
+            template("rows"),
         ]
-        source = "\n\n".join([part for part in parts if part] + [template("rows")])
+        source = assembled(HEADER, parts)
         back, ahead = look_around(self.query)
         return GeneratedRows(
             source,
@@ -191,7 +203,7 @@ class _Generator:
             self.layout,
             self.tables,
             self._remembers(looks),
-            FIRST_REGISTER + self.registers.integers,
+            FRAME_REGISTERS + self.registers.integers,
             max(self.registers.floats, 1),
             back,
             ahead,
@@ -252,7 +264,7 @@ class _Generator:
         left: dict[str, list[ir.Expr]] = {}
         definitions = dict(self.automaton.definitions)
         with code.block("for group in range(len(groups)):"):
-            code.line("begin, end = groups[group, 0], groups[group, 5]")
+            code.line("begin, end = groups[group, ROW_GROUP_FIRST], groups[group, ROW_GROUP_SEEN_END]")
             with code.block("for row in range(begin, end):"):
                 code.line(f"found = {1 << ANY_ROW}")
                 for number, name in enumerate(self.tables.variables):
@@ -314,7 +326,7 @@ class _Generator:
     def _bind(self) -> str:
         bind, unbind, clear = Code(self.layout), Code(self.layout), Code(self.layout)
         bind.line("target = 0")
-        clear.line(f"ri[0, {NULL_COLUMN}] = -1")
+        clear.line("ri[0, FRAME_NULLS] = -1")
         for register in self.registers.all:
             empty = "-1" if register.function.startswith("row_") else "0"
             clear.line(f"{self._current(register)} = {empty}")
@@ -324,8 +336,8 @@ class _Generator:
             if not own:
                 continue
             with bind.block(f"if variable == {number}:"), unbind.block(f"if variable == {number}:"):
-                bind.line(f"ri[depth, {NULL_COLUMN}] = ri[0, {NULL_COLUMN}]")
-                unbind.line(f"ri[0, {NULL_COLUMN}] = ri[depth, {NULL_COLUMN}]")
+                bind.line("ri[depth, FRAME_NULLS] = ri[0, FRAME_NULLS]")
+                unbind.line("ri[0, FRAME_NULLS] = ri[depth, FRAME_NULLS]")
                 for register in own:
                     kept = self.registers.value(register, "depth").code
                     bind.line(f"{kept} = {self._current(register)}")

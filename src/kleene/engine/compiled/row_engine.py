@@ -15,6 +15,50 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget
+from kleene.engine.compiled.arrays.row_groups import (
+    ROW_GROUP_COLUMNS,
+    ROW_GROUP_END,
+    ROW_GROUP_FIRST,
+    ROW_GROUP_MATCHES,
+    ROW_GROUP_OPENS,
+    ROW_GROUP_SEEN_END,
+    ROW_GROUP_START,
+    ROW_GROUP_STARTS_END,
+)
+from kleene.engine.compiled.arrays.row_matches import (
+    ROW_MATCH_COLUMNS,
+    ROW_MATCH_GROUP,
+    ROW_MATCH_LENGTH,
+    ROW_MATCH_NUMBER,
+    ROW_MATCH_START,
+)
+from kleene.engine.compiled.arrays.row_partitions import (
+    PARTITION_COLUMNS,
+    PARTITION_COVERED,
+    PARTITION_DECIDED,
+    PARTITION_DROPPED,
+    PARTITION_MATCHES,
+)
+from kleene.engine.compiled.arrays.search_counters import (
+    SEARCH_COUNTERS,
+    SEARCH_MATCHES,
+    SEARCH_MATCHES_BEFORE,
+    SEARCH_MORE_ROWS,
+    SEARCH_MOST_STEPS,
+    SEARCH_START,
+    SEARCH_STATES,
+    SEARCH_STATES_BEFORE,
+    SEARCH_WORK,
+)
+from kleene.engine.compiled.arrays.statuses import (
+    DONE,
+    FIRST_ERROR,
+    NEEDS_ROOM,
+    NO_ROW_TO_SKIP_TO,
+    OUTPUT_FULL,
+    PAUSED,
+    SKIPS_TO_ITS_START,
+)
 from kleene.engine.compiled.batches import (
     EMPTY,
     Grouped,
@@ -44,6 +88,10 @@ ROOM = 1024
 WORK_AT_ONCE = 1 << 26
 """How many rows the kernel takes before it pauses, so that limits can be looked at."""
 ALL_AT_ONCE = 1 << 62
+WHY_NOT_TO_SKIP = {
+    NO_ROW_TO_SKIP_TO: "the match has no such row",
+    SKIPS_TO_ITS_START: "it is the row where the match began, which would be found forever",
+}
 MOST_MEMO = 1 << 28
 """Words for the marks of states that failed; beyond that a start is searched as if it were the only one."""
 
@@ -87,6 +135,18 @@ class FoundRows:
     covered: Array | None = None
     counted: Array | None = None  # matches before
 
+    @property
+    def begins(self) -> Array:
+        """Of each group, its first row."""
+        begins: Array = self.groups[:, ROW_GROUP_FIRST]
+        return begins
+
+    @property
+    def ends(self) -> Array:
+        """Of each group, the row behind the last that may be looked at."""
+        ends: Array = self.groups[:, ROW_GROUP_SEEN_END]
+        return ends
+
 
 def find_row_matches(
     program: RowProgram,
@@ -103,12 +163,12 @@ def find_row_matches(
         grouped = group(*partition_codes(table, program.query.partition_by, null_is_a_key=True), program.jit)
     else:
         grouped = one_group(table.num_rows)
-    groups = np.zeros((len(grouped.numbers), 7), np.int64)
-    groups[:, 0] = groups[:, 2] = grouped.begins[:-1]
-    groups[:, 1] = groups[:, 5] = groups[:, 6] = grouped.begins[1:]
-    groups[:, 4] = 1
+    groups = np.zeros((len(grouped.numbers), ROW_GROUP_COLUMNS), np.int64)
+    groups[:, ROW_GROUP_FIRST] = groups[:, ROW_GROUP_START] = grouped.begins[:-1]
+    groups[:, ROW_GROUP_END] = groups[:, ROW_GROUP_SEEN_END] = groups[:, ROW_GROUP_STARTS_END] = grouped.begins[1:]
+    groups[:, ROW_GROUP_OPENS] = 1
     if not grouped.is_identity:  # of two errors, that of the partition that came first is told
-        groups = groups[np.argsort(grouped.order[groups[:, 0]])]
+        groups = groups[np.argsort(grouped.order[groups[:, ROW_GROUP_FIRST]])]
     search = Search(program, table, grouped, groups, run_limit, nullable_names(table), budget)
     return search.parts(states_at_once)
 
@@ -128,15 +188,16 @@ def find_row_candidates(
     the partition. Matches are those that are found if the search is begun at any of the first own rows, so many as
     `entries`; where a match of an earlier range ends is not known here.
     """
-    groups = np.zeros((len(grouped.numbers), 7), np.int64)
-    groups[:, 0] = grouped.begins[:-1]
-    groups[:, 1] = groups[:, 5] = grouped.begins[1:]
-    groups[:, 2], groups[:, 6] = own[:, 0], own[:, 1]
-    groups[:, 4] = own[:, 0] == groups[:, 0]
-    tries = np.clip(entries, 1, np.maximum(own[:, 1] - own[:, 0], 0))
+    groups = np.zeros((len(grouped.numbers), ROW_GROUP_COLUMNS), np.int64)
+    groups[:, ROW_GROUP_FIRST] = grouped.begins[:-1]
+    groups[:, ROW_GROUP_END] = groups[:, ROW_GROUP_SEEN_END] = grouped.begins[1:]
+    first, end = own.T
+    groups[:, ROW_GROUP_START], groups[:, ROW_GROUP_STARTS_END] = first, end
+    groups[:, ROW_GROUP_OPENS] = first == groups[:, ROW_GROUP_FIRST]
+    tries = np.clip(entries, 1, np.maximum(end - first, 0))
     of_group = np.repeat(np.arange(len(groups)), tries)
     searches = groups[of_group]
-    searches[:, 2] += np.arange(len(of_group)) - np.repeat(np.cumsum(tries) - tries, tries)
+    searches[:, ROW_GROUP_START] += np.arange(len(of_group)) - np.repeat(np.cumsum(tries) - tries, tries)
     seen = np.zeros(len(grouped), np.int64)
     search = Search(program, table, grouped, groups, run_limit, nullable_names(table), budget)
     found = search.whole(searches=searches, seen=seen)
@@ -204,11 +265,11 @@ class Search:
         rows = len(self._grouped)
         bits = np.zeros(rows, np.int64)
         times = _times(query, self._table, self._grouped, now)
-        st = np.zeros(11, np.int64)
-        st[1] = -1
-        st[5] = 1 if more_rows else 0
-        st[6] = self._run_limit + 100 * rows
-        st[10] = WORK_AT_ONCE
+        st = np.zeros(SEARCH_COUNTERS, np.int64)
+        st[SEARCH_START] = -1
+        st[SEARCH_MORE_ROWS] = 1 if more_rows else 0
+        st[SEARCH_MOST_STEPS] = self._run_limit + 100 * rows
+        st[SEARCH_WORK] = WORK_AT_ONCE
         tables, failed = generated.tables, self._marks(rows)
         counted = np.zeros(len(self._groups if searches is None else searches), np.int64)  # matches given out before
         with np.errstate(all="ignore"):
@@ -226,9 +287,7 @@ class Search:
                     tables.next_bits,
                     tables.variable_of,
                     failed,
-                    arrays.stack[0],
-                    arrays.stack[1],
-                    arrays.stack[2],
+                    *arrays.stack,
                     arrays.ri,
                     arrays.rf,
                     arrays.found,
@@ -238,18 +297,18 @@ class Search:
                     given.integers,
                     given.floats,
                 )
-            budget.reach(int(st[1]))
-            if status == 1:
+            budget.reach(int(st[SEARCH_START]))
+            if status == NEEDS_ROOM:
                 budget.hold("the stack of the search", 3 * arrays.stack_bytes)
                 arrays.deepen()
-            elif status == 2 and 4 * st[3] + st[4] > states_at_once:
+            elif status == OUTPUT_FULL and 4 * st[SEARCH_MATCHES] + st[SEARCH_STATES] > states_at_once:
                 yield self._taken(st, counted)
-            elif status == 2:
+            elif status == OUTPUT_FULL:
                 budget.hold("its matches", 3 * arrays.match_bytes)
                 arrays.widen()
-            elif status != 6:
+            elif status != PAUSED:
                 break
-        if status != 0:
+        if status != DONE:
             raise _failure(status, self._program, self._run_limit, generated)
         yield self._taken(st, counted)
 
@@ -264,10 +323,10 @@ class Search:
 
     def _taken(self, st: Array, counted: Array) -> FoundRows:
         """The matches so far; their room is free again."""
-        matches = _matches(self._arrays.found[: st[3]], self._arrays.states[: st[4]].copy())
-        st[8] -= st[3]
-        st[9] -= st[4]
-        st[3] = st[4] = 0
+        matches = _matches(self._arrays.found[: st[SEARCH_MATCHES]], self._arrays.states[: st[SEARCH_STATES]].copy())
+        st[SEARCH_MATCHES_BEFORE] -= st[SEARCH_MATCHES]
+        st[SEARCH_STATES_BEFORE] -= st[SEARCH_STATES]
+        st[SEARCH_MATCHES] = st[SEARCH_STATES] = 0
         if self._is_all and self._seen is not None:
             matches = self._seen.distinct(matches)
         self._budget.count(len(matches))
@@ -281,7 +340,7 @@ class _Arrays:
     integers: int
     floats: int
     stack: list[Array] = field(default_factory=lambda: [np.zeros(ROOM, np.int64) for _ in range(3)])
-    found: Array = field(default_factory=lambda: np.zeros((ROOM, 4), np.int64))
+    found: Array = field(default_factory=lambda: np.zeros((ROOM, ROW_MATCH_COLUMNS), np.int64))
     states: Array = field(default_factory=lambda: np.zeros(8 * ROOM, np.int64))
     ri: Array = field(init=False)
     rf: Array = field(init=False)
@@ -322,13 +381,11 @@ def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped, now: Ti
 
 
 def _failure(status: int, program: RowProgram, run_limit: int, generated: GeneratedRows) -> Exception:
-    if status <= -1000:
-        return GaveUpError(generated.layout.errors[-1000 - status])
+    if status <= FIRST_ERROR:
+        return generated.layout.failure(status)
     after = program.query.definition.after_match or AfterMatch()
-    if status == 4:
-        return cannot_skip(after, "the match has no such row")
-    if status == 5:
-        return cannot_skip(after, "it is the row where the match began, which would be found forever")
+    if status in WHY_NOT_TO_SKIP:
+        return cannot_skip(after, WHY_NOT_TO_SKIP[status])
     return LimitError(
         f"the pattern can be matched from one row in too many ways: {run_limit:,} steps did not end",
         hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
@@ -337,8 +394,9 @@ def _failure(status: int, program: RowProgram, run_limit: int, generated: Genera
 
 
 def _matches(found: Array, states: Array) -> RowMatches:
-    offsets = np.concatenate([[0], np.cumsum(found[:, 2])]).astype(np.int64)
-    return RowMatches(found[:, 0].copy(), found[:, 1].copy(), offsets, found[:, 3].copy(), states)
+    offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
+    groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
+    return RowMatches(groups, starts, offsets, numbers, states)
 
 
 class _Seen:
@@ -391,7 +449,7 @@ def row_matches(found: FoundRows, is_all: bool) -> list[list[RowMatch]]:
         at = int(matches.groups[m])
         by_group[at].append(
             RowMatch(
-                int(matches.starts[m] - found.groups[at, 0]),
+                int(matches.starts[m] - found.begins[at]),
                 int(numbers[m]),
                 tuple(names[own]),
                 tuple(excluded[own].tolist()),
@@ -413,15 +471,14 @@ class RowProgress:
         self.nullable: frozenset[str] = frozenset()
         self.kept_table: pa.Table | None = None
         self.kept_numbers = EMPTY
-        # For each partition: rows seen before those kept, rows kept before the open start, matches, rows matched.
-        self.state = np.zeros((0, 4), np.int64)
+        self.state = np.zeros((0, PARTITION_COLUMNS), np.int64)
 
     def feed(self, table: pa.Table, is_last: bool = False, now: Time | None = None) -> FoundRows:
         """The matches that no later row can change. `now` is the time that the stream has come to, if that is known."""
         codes = self.partitions.numbers(table, null_is_a_key=True)
         missing = len(self.partitions) - len(self.state)
         if missing > 0:
-            self.state = np.concatenate([self.state, np.zeros((missing, 4), np.int64)])
+            self.state = np.concatenate([self.state, np.zeros((missing, PARTITION_COLUMNS), np.int64)])
         if self.kept_table is not None:
             table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
             codes = np.concatenate([self.kept_numbers, codes])
@@ -429,50 +486,51 @@ class RowProgress:
         self.nullable |= nullable_names(table)
         generated = self.program.generated(self.nullable)
         own = self.state[grouped.numbers]
-        groups = np.zeros((len(grouped.numbers), 7), np.int64)
-        groups[:, 0] = grouped.begins[:-1]
-        groups[:, 5] = grouped.begins[1:]
-        groups[:, 1] = groups[:, 5] if is_last else np.maximum(groups[:, 5] - generated.look_ahead, groups[:, 0])
-        groups[:, 6] = groups[:, 1]
-        groups[:, 2] = groups[:, 0] + own[:, 1]
-        groups[:, 3] = own[:, 2]
-        groups[:, 4] = own[:, 0] == 0
+        groups = np.zeros((len(grouped.numbers), ROW_GROUP_COLUMNS), np.int64)
+        begins, ends = grouped.begins[:-1], grouped.begins[1:]
+        groups[:, ROW_GROUP_FIRST], groups[:, ROW_GROUP_SEEN_END] = begins, ends
+        groups[:, ROW_GROUP_END] = ends if is_last else np.maximum(ends - generated.look_ahead, begins)
+        groups[:, ROW_GROUP_STARTS_END] = groups[:, ROW_GROUP_END]
+        groups[:, ROW_GROUP_START] = begins + own[:, PARTITION_DECIDED]
+        groups[:, ROW_GROUP_MATCHES] = own[:, PARTITION_MATCHES]
+        groups[:, ROW_GROUP_OPENS] = own[:, PARTITION_DROPPED] == 0
         search = Search(self.program, table, grouped, groups, self.run_limit, self.nullable, self.budget)
         found = search.whole(not is_last, now)
         covered = self._covered(found, own)
         if self.program.query.definition.selection is Selection.ALL_MATCHES:
             # Ways that are one classification are one match.
-            groups[:, 3] = own[:, 2] + np.bincount(found.matches.groups, minlength=len(groups))
+            found_here = np.bincount(found.matches.groups, minlength=len(groups))
+            groups[:, ROW_GROUP_MATCHES] = own[:, PARTITION_MATCHES] + found_here
         found = replace(
             found,
-            decided=groups[:, 2] - groups[:, 0],
-            began=own[:, 1],
-            covered=own[:, 3] - own[:, 0],
-            counted=own[:, 2],
+            decided=groups[:, ROW_GROUP_START] - groups[:, ROW_GROUP_FIRST],
+            began=own[:, PARTITION_DECIDED],
+            covered=own[:, PARTITION_COVERED] - own[:, PARTITION_DROPPED],
+            counted=own[:, PARTITION_MATCHES],
         )
         self._retain(found, own, covered, generated.look_back)
         return found
 
     def _covered(self, found: FoundRows, own: Array) -> Array:
         """Up to which row, counted from the beginning of the stream, each partition is matched."""
-        covered = own[:, 3].copy()
+        covered = own[:, PARTITION_COVERED].copy()
         if len(found.matches):
             lengths = np.maximum(np.diff(found.matches.offsets), 1)  # an empty match is at a row, too
-            ends = found.matches.starts + lengths - found.groups[found.matches.groups, 0]
-            np.maximum.at(covered, found.matches.groups, ends + own[found.matches.groups, 0])
+            ends = found.matches.starts + lengths - found.groups[found.matches.groups, ROW_GROUP_FIRST]
+            np.maximum.at(covered, found.matches.groups, ends + own[found.matches.groups, PARTITION_DROPPED])
         return covered
 
     def _retain(self, found: FoundRows, own: Array, covered: Array, look_back: int) -> None:
         groups, grouped = found.groups, found.grouped
-        start = groups[:, 2] - groups[:, 0]
+        start = groups[:, ROW_GROUP_START] - groups[:, ROW_GROUP_FIRST]
         dropped = np.maximum(start - look_back, 0)
         numbers = grouped.numbers
-        self.state[numbers, 0] = own[:, 0] + dropped
-        self.state[numbers, 1] = start - dropped
-        self.state[numbers, 2] = groups[:, 3]
-        self.state[numbers, 3] = covered
-        sizes = groups[:, 5] - groups[:, 0]
-        within = np.arange(len(grouped)) - np.repeat(groups[:, 0], sizes)
+        self.state[numbers, PARTITION_DROPPED] = own[:, PARTITION_DROPPED] + dropped
+        self.state[numbers, PARTITION_DECIDED] = start - dropped
+        self.state[numbers, PARTITION_MATCHES] = groups[:, ROW_GROUP_MATCHES]
+        self.state[numbers, PARTITION_COVERED] = covered
+        sizes = groups[:, ROW_GROUP_SEEN_END] - groups[:, ROW_GROUP_FIRST]
+        within = np.arange(len(grouped)) - np.repeat(groups[:, ROW_GROUP_FIRST], sizes)
         rows = np.flatnonzero(within >= np.repeat(dropped, sizes))
         positions = grouped.order[rows]
         in_table = np.argsort(positions, kind="stable")
@@ -501,7 +559,7 @@ class RowProgress:
     def open_runs(self) -> int:
         """Partitions with a start that is not decided: what stands here for runs."""
         sizes = np.bincount(self.kept_numbers, minlength=len(self.state))
-        return int((sizes > self.state[:, 1]).sum())
+        return int((sizes > self.state[:, PARTITION_DECIDED]).sum())
 
     @property
     def kept_events(self) -> int:
@@ -518,7 +576,7 @@ class RowProgress:
         if not has_time_window(query) or self.kept_table is None or not len(self.kept_numbers):
             return None
         grouped = group(self.kept_numbers, len(self.state), self.program.jit)
-        at = grouped.begins[:-1] + self.state[grouped.numbers, 1]
+        at = grouped.begins[:-1] + self.state[grouped.numbers, PARTITION_DECIDED]
         times = grouped.permuted(times_array(self.kept_table, query.order_by[0].name, query.time_type))
         since = times[at[at < grouped.begins[1:]]]
         assert query.definition.window is not None
@@ -536,10 +594,10 @@ class RowProgress:
 
     def load(self, parts: SavedParts) -> None:
         self.nullable = parts.column_names("nullable")
-        self.state = parts.array("state", None, 4, low=0)
+        self.state = parts.array("state", None, PARTITION_COLUMNS, low=0)
         self.partitions.load(parts, "keys", len(self.state))
         self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
         self.kept_numbers = parts.array("kept_numbers", kept, low=0, high=len(self.state))
         sizes = np.bincount(self.kept_numbers, minlength=len(self.state))
-        require(bool((self.state[:, 1] <= sizes).all()), "state")
-        require(bool((self.state[:, 3] - self.state[:, 0] <= sizes).all()), "state")
+        require(bool((self.state[:, PARTITION_DECIDED] <= sizes).all()), "state")
+        require(bool((self.state[:, PARTITION_COVERED] - self.state[:, PARTITION_DROPPED] <= sizes).all()), "state")

@@ -26,15 +26,14 @@ from kleene.automaton.model import (
     parts_of,
     predicates_of,
 )
+from kleene.engine.compiled.arrays.runs import RUN_REGISTERS
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
 from kleene.engine.compiled.columns import Layout
-from kleene.engine.compiled.loading import template
+from kleene.engine.compiled.loading import assembled, template
 from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
 from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfMatch, OfRun, OneEvent, Rows
 from kleene.plan.choice import walked_by, what_it_walks
-
-FIRST_REGISTER, NULL_COLUMN = 6, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class _Generator(SaseCode):
     algorithm: str = "merge"
     access: str = "index"
     ending: frozenset[str] | None = None
-    registers: Registers = field(default_factory=lambda: Registers(FIRST_REGISTER, NULL_COLUMN))
+    registers: Registers = field(default_factory=lambda: Registers(RUN_REGISTERS, "RUN_NULLS"))
     reads: dict[tuple[Move, int], set[object]] = field(default_factory=dict)  # registers, by move and component
     left: dict[tuple[Move, int], tuple[Conjunct, ...]] = field(default_factory=dict)  # what bits leave to formulas
     left_to_judge: list[tuple[Conjunct, ...]] = field(default_factory=list)  # and to negations, by their number
@@ -95,10 +94,10 @@ class _Generator(SaseCode):
             raise NotExpressibleError(f"formulas that read {len(self.registers.all)} values of a run")
         walks = what_it_walks(query) is not None
         loops = template("runs") if self.algorithm != "backtrack" else template("backtrack")
-        parts = [HEADER, self._constants(), template("walk") if walks else "", classify, self.window_function()]
+        parts = [self._constants(), template("walk") if walks else "", classify, self.window_function()]
         parts += [*formulas, update, *self._merging(), template("negation") if judges else "", accept]
         return Generated(
-            "\n\n".join(part for part in [*parts, loops] if part),
+            assembled(HEADER, [*parts, loops]),
             self._signatures(has_accept),
             self.layout,
             self.registers,
@@ -162,9 +161,8 @@ class _Generator(SaseCode):
             "NEGATION_GAPS": "("
             + "".join(f"{item.gap if self._kills(item) else -1}, " for item in query.negations)
             + ("-1,)" if not query.negations else ")"),
-            "FIRST_REGISTER": FIRST_REGISTER,
-            "INTEGER_REGISTERS": self.registers.integers,
-            "FLOAT_REGISTERS": self.registers.floats,
+            "INTEGER_COLUMNS": RUN_REGISTERS + self.registers.integers,
+            "FLOAT_COLUMNS": self.registers.floats,
         }
         return "\n".join(f"{name} = {value}" for name, value in lines.items())
 
@@ -220,7 +218,8 @@ class _Generator(SaseCode):
         count = self.registers.value(self.registers.get(number, "count", None)).code
         rows, length = code.name(), code.name()
         code.line(f"{length} = {count}")
-        code.line(f"{rows} = events_of({number}, {length}, ri[run, 1], ri[run, 2], node, edge, version)")
+        last = "ri[run, RUN_HEAD], ri[run, RUN_VERSION]"
+        code.line(f"{rows} = events_of({number}, {length}, {last}, node, edge, version)")
         reader.walked[variable] = Rows(rows, "0", length)
 
     def _number(self, variable: str) -> int:
@@ -229,7 +228,7 @@ class _Generator(SaseCode):
     def _update(self) -> str:
         code = Code(self.layout)
         arrays = ("ti", "tf")
-        code.line(f"ti[target, {NULL_COLUMN}] = ri[run, {NULL_COLUMN}]")
+        code.line("ti[target, RUN_NULLS] = ri[run, RUN_NULLS]")
         for register in self.registers.all:
             value = self.registers.value(register).code
             code.line(f"{self.registers.value(register, 'target', arrays).code} = {value}")
@@ -265,9 +264,10 @@ class _Generator(SaseCode):
         if self.algorithm != "merge":
             return []
         equal, hashed = Code(self.layout), Code(self.layout)
-        equal.line("if left_i[left, 0] != right_i[right, 0] or left_i[left, 5] != right_i[right, 5]:")
-        equal.line("    return False")
-        hashed.line("found = ri[run, 0] * 7919 + ri[run, 5]")
+        for name in ("RUN_STATE", "RUN_NEGATIONS"):
+            equal.line(f"if left_i[left, {name}] != right_i[right, {name}]:")
+            equal.line("    return False")
+        hashed.line("found = ri[run, RUN_STATE] * 7919 + ri[run, RUN_NEGATIONS]")
         for state in range(len(self.query.components)):
             live = self.live(state)
             if not live:
@@ -275,14 +275,14 @@ class _Generator(SaseCode):
             mask = 0
             for register in live:
                 mask |= 1 << self.registers.null_bit(register)  # type: ignore[arg-type]
-            with equal.block(f"if left_i[left, 0] == {state}:"):
-                equal.line(f"if (left_i[left, {NULL_COLUMN}] ^ right_i[right, {NULL_COLUMN}]) & {mask} != 0:")
+            with equal.block(f"if left_i[left, RUN_STATE] == {state}:"):
+                equal.line(f"if (left_i[left, RUN_NULLS] ^ right_i[right, RUN_NULLS]) & {mask} != 0:")
                 equal.line("    return False")
                 for register in live:
                     which, column = self.registers.place(register)  # type: ignore[arg-type]
                     equal.line(f"if left_{which}[left, {column}] != right_{which}[right, {column}]:")
                     equal.line("    return False")
-            with hashed.block(f"if ri[run, 0] == {state}:"):
+            with hashed.block(f"if ri[run, RUN_STATE] == {state}:"):
                 for register in live:
                     which, column = self.registers.place(register)  # type: ignore[arg-type]
                     value = f"hash_float(rf[run, {column}])" if which == "f" else f"ri[run, {column}]"

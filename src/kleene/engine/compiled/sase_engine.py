@@ -20,6 +20,70 @@ from kleene.automaton.nfa import nfa_of
 from kleene.engine.blocks import Block, size_of, whole_events
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, arranged, chosen_matches, without_overlaps
+from kleene.engine.compiled.arrays.advance_counters import (
+    ADVANCE_COMPLETIONS,
+    ADVANCE_EDGES,
+    ADVANCE_GROUP,
+    ADVANCE_KEEPS,
+    ADVANCE_KEPT,
+    ADVANCE_LOADED,
+    ADVANCE_NODES,
+    ADVANCE_ROW,
+    ADVANCE_RUN_LIMIT,
+    ADVANCE_RUNS,
+    ADVANCE_STAMP,
+    ADVANCE_VERSIONS,
+    ADVANCE_WORK,
+)
+from kleene.engine.compiled.arrays.backtrack_counters import (
+    BACKTRACK_COUNTERS,
+    BACKTRACK_MATCHES,
+    BACKTRACK_ROWS,
+    BACKTRACK_RUN_LIMIT,
+    BACKTRACK_START,
+    BACKTRACK_WORK,
+)
+from kleene.engine.compiled.arrays.completions import (
+    COMPLETION_COLUMNS,
+    COMPLETION_GROUP,
+    COMPLETION_NODE,
+    COMPLETION_ROW,
+)
+from kleene.engine.compiled.arrays.expand_counters import (
+    EXPAND_COMPLETION,
+    EXPAND_COUNTERS,
+    EXPAND_DEPTH,
+    EXPAND_MATCHES,
+    EXPAND_MOST,
+    EXPAND_ROWS,
+    TOTAL_MATCHES,
+    TOTAL_ROWS,
+    TOTALS,
+)
+from kleene.engine.compiled.arrays.groups import (
+    GROUP_COLUMNS,
+    GROUP_END,
+    GROUP_FIRST,
+    GROUP_FRESH,
+    GROUP_KEPT,
+    GROUP_KEPT_COUNT,
+    GROUP_STORED,
+    GROUP_STORED_COUNT,
+)
+from kleene.engine.compiled.arrays.nodes import NODE_LIST_START, NODE_ROW, NODE_START
+from kleene.engine.compiled.arrays.own_events import OWN_COLUMNS
+from kleene.engine.compiled.arrays.runs import RUN_REGISTERS, RUN_START
+from kleene.engine.compiled.arrays.statuses import (
+    CONTRADICTION,
+    DONE,
+    FIRST_ERROR,
+    NEEDS_ROOM,
+    OUTPUT_FULL,
+    PAUSED,
+    TOO_MANY_MATCHES,
+    TOO_MANY_RUNS,
+)
+from kleene.engine.compiled.arrays.windows import WINDOW_IN_EVENTS
 from kleene.engine.compiled.batches import (
     EMPTY,
     EMPTY_FLOAT,
@@ -43,7 +107,7 @@ from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.registers import forget_strings
-from kleene.engine.compiled.sase import FIRST_REGISTER, Generated, generate
+from kleene.engine.compiled.sase import Generated, generate
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.matches import FlatMatches, joined
 from kleene.engine.saved_parts import SavedParts, require, require_runs, require_within
@@ -211,7 +275,7 @@ class SaseProgress:
     def _go_on(self, feed: Feed, codes: Array | None) -> None:
         """Keeps what events to come may need, if there are any."""
         assert self.buffer is not None
-        if self.buffer.counts[10]:
+        if self.buffer.counts[ADVANCE_KEEPS]:
             self._retain(feed)
             if codes is None:
                 self._forget_partitions()
@@ -222,7 +286,7 @@ class SaseProgress:
         feed = self._prepare(table, True)
         assert self.buffer is not None
         found = [self.buffer.done[:count].copy() for count in self._visits(feed)]
-        return feed, np.concatenate([np.zeros((0, 4), np.int64), *found])
+        return feed, np.concatenate([np.zeros((0, COMPLETION_COLUMNS), np.int64), *found])
 
     def _prepare(self, table: pa.Table, is_last: bool, codes: Array | None = None, now: Time | None = None) -> Feed:
         query = self.program.query
@@ -273,7 +337,7 @@ class SaseProgress:
     def _may_leave_out(self) -> bool:
         """Whether events that no component and no negation can use need not be looked at."""
         skips = self.program.query.strategy in (Strategy.SKIP_TILL_NEXT_MATCH, Strategy.SKIP_TILL_ANY_MATCH)
-        return skips and self.window.kind != 1
+        return skips and self.window.kind != WINDOW_IN_EVENTS
 
     def _partition_numbers(self, table: pa.Table, whole: bool) -> Array:
         """The partition of each event; numbers stay the same from one piece to the next."""
@@ -296,13 +360,13 @@ class SaseProgress:
 
     def _groups(self, grouped: Grouped, fresh_from: int) -> Array:
         """For each partition here: its fresh rows, its runs (where, how many), room for what is kept, all its rows."""
-        groups = np.zeros((len(grouped.numbers), 7), np.int64)
-        groups[:, 6] = grouped.begins[:-1]
-        groups[:, 1] = grouped.begins[1:]
+        groups = np.zeros((len(grouped.numbers), GROUP_COLUMNS), np.int64)
+        groups[:, GROUP_FIRST] = grouped.begins[:-1]
+        groups[:, GROUP_END] = grouped.begins[1:]
         fresh = np.concatenate([[0], np.cumsum(grouped.order >= fresh_from)])
-        groups[:, 0] = groups[:, 1] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
-        groups[:, 2] = self.run_begins[grouped.numbers]
-        groups[:, 3] = self.run_counts[grouped.numbers]
+        groups[:, GROUP_FRESH] = groups[:, GROUP_END] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
+        groups[:, GROUP_STORED] = self.run_begins[grouped.numbers]
+        groups[:, GROUP_STORED_COUNT] = self.run_counts[grouped.numbers]
         return groups
 
     def _event_positions(self, grouped: Grouped, groups: Array, fresh_from: int) -> Array:
@@ -310,17 +374,17 @@ class SaseProgress:
         rows = len(grouped)
         if not rows:
             return EMPTY
-        sizes = groups[:, 1] - groups[:, 6]
-        own = np.arange(rows) - np.repeat(groups[:, 0] - self.next_positions[grouped.numbers], sizes)
+        sizes = groups[:, GROUP_END] - groups[:, GROUP_FIRST]
+        own = np.arange(rows) - np.repeat(groups[:, GROUP_FRESH] - self.next_positions[grouped.numbers], sizes)
         if fresh_from:
             old = grouped.order < fresh_from
             own[old] = self.kept_positions[grouped.order[old]]
-        self.next_positions[grouped.numbers] += groups[:, 1] - groups[:, 0]
+        self.next_positions[grouped.numbers] += groups[:, GROUP_END] - groups[:, GROUP_FRESH]
         return np.ascontiguousarray(own)
 
     def _start(self, feed: Feed, fresh_from: int, is_last: bool) -> None:
         generated = feed.kernel.generated
-        integers = FIRST_REGISTER + generated.registers.integers
+        integers = RUN_REGISTERS + generated.registers.integers
         if self.buffer is None:
             self.buffer = Buffer(integers, generated.registers.floats)
             if len(feed.grouped) > 64 * ROOM:
@@ -328,11 +392,12 @@ class SaseProgress:
         counts = self.buffer.counts
         if fresh_from:
             self._move_rows(feed, fresh_from)
-        counts[0:3] = 0
-        counts[6] = counts[8] = counts[11] = 0
-        counts[9], counts[10], counts[12] = self.run_limit, 0 if is_last else 1, WORK_AT_ONCE
-        if counts[7] > 2**30:
-            counts[7] = 0
+        counts[ADVANCE_GROUP] = counts[ADVANCE_ROW] = counts[ADVANCE_RUNS] = counts[ADVANCE_LOADED] = 0
+        counts[ADVANCE_COMPLETIONS] = counts[ADVANCE_KEPT] = 0
+        counts[ADVANCE_RUN_LIMIT], counts[ADVANCE_WORK] = self.run_limit, WORK_AT_ONCE
+        counts[ADVANCE_KEEPS] = 0 if is_last else 1
+        if counts[ADVANCE_STAMP] > 2**30:
+            counts[ADVANCE_STAMP] = 0
             self.buffer.slots[:] = 0
 
     def _move_rows(self, feed: Feed, fresh_from: int) -> None:
@@ -340,17 +405,23 @@ class SaseProgress:
         assert self.buffer is not None
         place = np.full(feed.table.num_rows, -1, np.int64)
         place[feed.grouped.order] = np.arange(len(feed.grouped))
-        buffer, nodes = self.buffer, self.buffer.counts[3]
-        for column in (0, 4, 5) if self.program.algorithm == "merge" else (0, 4):
+        buffer, nodes = self.buffer, self.buffer.counts[ADVANCE_NODES]
+        for column in self._row_columns:
             buffer.node[:nodes, column] = place[buffer.node[:nodes, column]]
         runs = int(self.run_counts.sum())
-        buffer.stored_i[:runs, 4] = place[buffer.stored_i[:runs, 4]]
+        buffer.stored_i[:runs, RUN_START] = place[buffer.stored_i[:runs, RUN_START]]
         # In a snapshot that was forged, events are kept that no component could have selected.
-        require(bool((buffer.node[:nodes, 0] >= 0).all() and (buffer.stored_i[:runs, 4] >= 0).all()), "kept_table")
+        rows, starts = buffer.node[:nodes, NODE_ROW], buffer.stored_i[:runs, RUN_START]
+        require(bool((rows >= 0).all() and (starts >= 0).all()), "kept_table")
         if self.pending is not None:
             old = self.pending.matches
             self.pending.matches = FlatMatches(old.offsets, old.lengths, place[old.positions])
             require(bool((self.pending.matches.positions >= 0).all()), "kept_table")
+
+    @property
+    def _row_columns(self) -> tuple[int, ...]:
+        """The columns of a node that are rows of events."""
+        return (NODE_ROW, NODE_START, NODE_LIST_START) if self.program.algorithm == "merge" else (NODE_ROW, NODE_START)
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -398,8 +469,9 @@ class SaseProgress:
             parts["pending_positions"], parts["pending_numbers"] = matches.positions, self.pending.numbers
         if self.buffer is not None:
             counts, runs = self.buffer.counts, int(self.run_counts.sum())
-            parts["node"], parts["edge"] = self.buffer.node[: counts[3]], self.buffer.edge[: counts[4]]
-            parts["version"] = self.buffer.version[: counts[5]]
+            parts["node"] = self.buffer.node[: counts[ADVANCE_NODES]]
+            parts["edge"] = self.buffer.edge[: counts[ADVANCE_EDGES]]
+            parts["version"] = self.buffer.version[: counts[ADVANCE_VERSIONS]]
             parts["stored_i"], parts["stored_f"] = self.buffer.stored_i[:runs], self.buffer.stored_f[:runs]
         return {name: part for name, part in parts.items() if part is not None}
 
@@ -471,16 +543,16 @@ class SaseProgress:
                     feed.given.integers,
                     feed.given.floats,
                 )
-            if status <= -1000:
-                raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
-            if status == 2:
+            if status <= FIRST_ERROR:
+                raise feed.kernel.generated.layout.failure(status)
+            if status == TOO_MANY_RUNS:
                 raise self._too_many_runs(feed)
-            self.budget.reach(int(counts[1]))
-            yield int(counts[6])
-            counts[6] = 0
-            if status == 0:
+            self.budget.reach(int(counts[ADVANCE_ROW]))
+            yield int(counts[ADVANCE_COMPLETIONS])
+            counts[ADVANCE_COMPLETIONS] = 0
+            if status == DONE:
                 return
-            if status == 1:
+            if status == NEEDS_ROOM:
                 self._make_room(feed)
 
     def _make_room(self, feed: Feed) -> None:
@@ -488,9 +560,9 @@ class SaseProgress:
         assert self.buffer is not None
         if not self.keeps_buffer:
             self._collect_garbage(feed)
-        group = self.buffer.counts[0]
+        group = self.buffer.counts[ADVANCE_GROUP]
         self.budget.hold("the match buffer with the runs in it", 3 * self.buffer.bytes)  # when it grows, old and new
-        self.buffer.grow(int(feed.groups[group, 3]) if group < len(feed.groups) else 0)
+        self.buffer.grow(int(feed.groups[group, GROUP_STORED_COUNT]) if group < len(feed.groups) else 0)
 
     def _roots(self, feed: Feed) -> list[Root]:
         """The arrays of runs, each with the rows of it that are in use."""
@@ -499,14 +571,14 @@ class SaseProgress:
         stored = np.ones(len(buffer.stored_i), np.bool_)
         stored[int(self.run_counts.sum()) :] = False
         # Those of the groups that are done, or loaded, are copies by now.
-        done = feed.groups[: counts[0] + (1 if counts[11] else 0)]
+        done = feed.groups[: counts[ADVANCE_GROUP] + (1 if counts[ADVANCE_LOADED] else 0)]
         change = np.zeros(len(stored) + 1, np.int64)
-        np.add.at(change, done[:, 2], 1)
-        np.add.at(change, done[:, 2] + done[:, 3], -1)
+        np.add.at(change, done[:, GROUP_STORED], 1)
+        np.add.at(change, done[:, GROUP_STORED] + done[:, GROUP_STORED_COUNT], -1)
         stored &= np.cumsum(change)[:-1] == 0
         return [
-            (buffer.ri, np.arange(counts[2])),
-            (buffer.kept_i, np.arange(counts[8])),
+            (buffer.ri, np.arange(counts[ADVANCE_RUNS])),
+            (buffer.kept_i, np.arange(counts[ADVANCE_KEPT])),
             (buffer.stored_i, np.flatnonzero(stored)),
         ]
 
@@ -525,7 +597,7 @@ class SaseProgress:
         """All matches that can be given out now, by rows, and the number of each one's partition."""
         pieces, backtracks = self._pieces(feed), self.program.algorithm == "backtrack"
         assert self.buffer is not None
-        must_wait = self.waits_for_the_end and (self.buffer.counts[10] or self.pending is not None)
+        must_wait = self.waits_for_the_end and (self.buffer.counts[ADVANCE_KEEPS] or self.pending is not None)
         if must_wait or (backtracks and self.format is Format.NON_OVERLAPPING):
             parts: list[tuple[FlatMatches, Array]] = []
             for part in pieces:
@@ -575,11 +647,11 @@ class SaseProgress:
         components = len(self.program.query.components)
         ri, rf = np.zeros((ROOM, integers), np.int64), np.zeros((ROOM, floats), np.float64)
         ni, nf = np.zeros((2, integers), np.int64), np.zeros((2, floats), np.float64)
-        resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, 2), np.int64)
-        st, rows = np.zeros(8, np.int64), 8 * ROOM
-        st[1], st[5], st[7] = -1, self.run_limit, WORK_AT_ONCE
-        status = 2
-        while status in (1, 2, 4):
+        resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, OWN_COLUMNS), np.int64)
+        st, rows = np.zeros(BACKTRACK_COUNTERS, np.int64), 8 * ROOM
+        st[BACKTRACK_START], st[BACKTRACK_RUN_LIMIT], st[BACKTRACK_WORK] = -1, self.run_limit, WORK_AT_ONCE
+        status = PAUSED
+        while status != DONE:
             offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
             p, group_of = np.empty(rows, ROW), np.zeros(rows // 4, np.int64)
             with np.errstate(all="ignore"):
@@ -604,20 +676,20 @@ class SaseProgress:
                     feed.given.integers,
                     feed.given.floats,
                 )
-            if status < 0:
-                raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
-            if status == 3:
-                self.buffer.counts[1] = max(int(st[1]), 0) + 1
+            if status <= FIRST_ERROR:
+                raise feed.kernel.generated.layout.failure(status)
+            if status == TOO_MANY_RUNS:
+                self.buffer.counts[ADVANCE_ROW] = max(int(st[BACKTRACK_START]), 0) + 1
                 raise self._too_many_runs(feed)
-            count = int(st[3])
-            self.budget.reach(int(st[1]))
-            yield FlatMatches(offsets[: count + 1], lengths[:count], p[: st[4]].copy()), group_of[:count].copy()
-            st[3] = st[4] = 0
-            if status == 1:
+            count, used = int(st[BACKTRACK_MATCHES]), int(st[BACKTRACK_ROWS])
+            self.budget.reach(int(st[BACKTRACK_START]))
+            yield FlatMatches(offsets[: count + 1], lengths[:count], p[:used].copy()), group_of[:count].copy()
+            st[BACKTRACK_MATCHES] = st[BACKTRACK_ROWS] = 0
+            if status == NEEDS_ROOM:
                 self.budget.hold("the stack of runs", 3 * (ri.nbytes + rf.nbytes + own.nbytes))
                 ri, rf, resume = (grown(array, 2 * len(ri)) for array in (ri, rf, resume))
                 own = grown(own, 2 * len(own))
-            if status == 2:
+            if status == OUTPUT_FULL:
                 rows = min(4 * rows, ROWS_AT_ONCE) if rows < ROWS_AT_ONCE else 2 * rows if not count else rows
 
     def expanded(
@@ -633,15 +705,15 @@ class SaseProgress:
         buffer, loops = self.buffer, shared_loops(self.program.jit)
         completions = buffer.done if completions is None else completions
         components = len(self.program.query.components)
-        st, bounds = np.zeros(6, np.int64), np.zeros(components, np.int64)
+        st, bounds = np.zeros(EXPAND_COUNTERS, np.int64), np.zeros(components, np.int64)
         stack, trail = np.empty(256, np.int64), np.empty(256, np.int64)
-        st[5] = most
+        st[EXPAND_MOST] = most
         measured = -1  # the completion of which it is known how many matches it stands for
-        while st[0] < done:
+        while st[EXPAND_COMPLETION] < done:
             room = min(at_once, 4 * done + 1024)
             offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
             origin, p = np.empty(room, np.int64), self._free_rows(2 * len(stack))
-            written = np.full(int(buffer.counts[3]) + 1, -1, np.int64)
+            written = np.full(int(buffer.counts[ADVANCE_NODES]) + 1, -1, np.int64)
             while True:
                 way, outputs = (stack, trail, bounds), (offsets, lengths, p, origin)
                 if self.program.algorithm == "merge":
@@ -652,27 +724,29 @@ class SaseProgress:
                 else:
                     graph = (buffer.node, buffer.edge, buffer.version)
                     status = loops["expand_versions"](st, completions, done, *graph, *way, *outputs)
-                if status != 1:
+                if status != NEEDS_ROOM:
                     break
                 stack, trail = grown(stack, 2 * len(stack)), grown(trail, 2 * len(trail))
-            require(status != 4, "node" if self.program.algorithm == "merge" else "version")
-            if status == 3:
-                raise self._too_many_matches(feed, int(completions[st[0], 2]))
-            if status == 2 and st[1] > 0 and st[0] != measured and most < NO_LIMIT:
-                measured = int(st[0])
+            require(status != CONTRADICTION, "node" if self.program.algorithm == "merge" else "version")
+            if status == TOO_MANY_MATCHES:
+                raise self._too_many_matches(feed, int(completions[st[EXPAND_COMPLETION], COMPLETION_ROW]))
+            is_within = status == OUTPUT_FULL and st[EXPAND_DEPTH] > 0
+            if is_within and st[EXPAND_COMPLETION] != measured and most < NO_LIMIT:
+                measured = int(st[EXPAND_COMPLETION])
                 self._check_size(feed, completions[measured], most)
-            count, rows = int(st[2]), int(st[3])
+            count, rows = int(st[EXPAND_MATCHES]), int(st[EXPAND_ROWS])
             self._rows_used += rows
             if count:
-                yield FlatMatches(offsets[: count + 1], lengths[:count], p[:rows]), completions[origin[:count], 3]
-            st[2] = st[3] = 0
+                groups = completions[origin[:count], COMPLETION_GROUP]
+                yield FlatMatches(offsets[: count + 1], lengths[:count], p[:rows]), groups
+            st[EXPAND_MATCHES] = st[EXPAND_ROWS] = 0
 
     def _check_size(self, feed: Feed, completion: Array, most: int) -> None:
         """An error if the matches of one completion are too many, or too large, to be made."""
         assert self.buffer is not None
-        totals, row = np.zeros(2, np.int64), int(completion[2])
+        totals, row = np.zeros(TOTALS, np.int64), int(completion[COMPLETION_ROW])
         status = shared_loops(self.program.jit)["measure_merged"](
-            int(completion[0]),
+            int(completion[COMPLETION_NODE]),
             row,
             most,
             self.buffer.node,
@@ -680,10 +754,10 @@ class SaseProgress:
             np.empty(len(feed.grouped) + 1, np.int64),
             totals,
         )
-        require(status == 0, "node")
-        if totals[0] > most:
+        require(status == DONE, "node")
+        if totals[TOTAL_MATCHES] > most:
             raise self._too_many_matches(feed, row)
-        self.budget.hold("all matches that end at one event", 2 * int(totals[1]) * ROW().itemsize)
+        self.budget.hold("all matches that end at one event", 2 * int(totals[TOTAL_ROWS]) * ROW().itemsize)
         self.budget.hold("all matches that end at one event", 0)
 
     def _free_rows(self, least: int) -> Array:
@@ -726,8 +800,8 @@ class SaseProgress:
                 feed.given.integers,
                 feed.given.floats,
             )
-        if status < 0:
-            raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
+        if status <= FIRST_ERROR:
+            raise feed.kernel.generated.layout.failure(status)
         return ok
 
     def _index(self, feed: Feed) -> NegationIndex:
@@ -735,7 +809,7 @@ class SaseProgress:
         if feed.index is None:
             first_bit = 2 * len(self.program.query.components)
             rows = [np.flatnonzero((feed.bits >> (first_bit + n)) & 1) for n in feed.kernel.generated.judges]
-            groups = np.repeat(np.arange(len(feed.groups)), feed.groups[:, 1] - feed.groups[:, 6])
+            groups = np.repeat(np.arange(len(feed.groups)), feed.groups[:, GROUP_END] - feed.groups[:, GROUP_FIRST])
             feed.index = negation_index(rows, [groups[own] for own in rows], feed.any_times, self.window.in_time)
         return feed.index
 
@@ -748,7 +822,7 @@ class SaseProgress:
             found = joined([self.pending.matches, found], found.lengths.shape[1])
             group_of = np.concatenate([place[self.pending.numbers], group_of])
             self.pending = None
-        if self.buffer.counts[10] == 0 or not len(found):
+        if self.buffer.counts[ADVANCE_KEEPS] == 0 or not len(found):
             return found, group_of
         times = feed.any_times
         since = found.last if self.format is Format.NON_OVERLAPPING else found.first
@@ -766,7 +840,7 @@ class SaseProgress:
 
     def _too_many_runs(self, feed: Feed) -> ExecutionError:
         assert self.buffer is not None
-        row = min(int(self.buffer.counts[1]), len(feed.grouped)) - 1
+        row = min(int(self.buffer.counts[ADVANCE_ROW]), len(feed.grouped)) - 1
         return LimitError(
             f"the partition {self._partition_of(feed, row)} has more than {self.run_limit:,} partial matches at once",
             hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit.",
@@ -796,14 +870,13 @@ class SaseProgress:
         self.dictionary = forget_strings(
             self.dictionary, feed.kernel.generated.registers, buffer.stored_i, int(self.run_counts.sum())
         )
-        counts[0] = counts[2] = counts[8] = counts[11] = 0
+        counts[ADVANCE_GROUP] = counts[ADVANCE_RUNS] = counts[ADVANCE_KEPT] = counts[ADVANCE_LOADED] = 0
         self._collect_garbage_of_stored(feed)
         needed = np.zeros(len(feed.grouped), np.bool_)
-        nodes, runs = int(counts[3]), int(self.run_counts.sum())
-        columns = (0, 4, 5) if self.program.algorithm == "merge" else (0, 4)
-        for column in columns:
+        nodes, runs = int(counts[ADVANCE_NODES]), int(self.run_counts.sum())
+        for column in self._row_columns:
             needed[buffer.node[:nodes, column]] = True
-        needed[buffer.stored_i[:runs, 4]] = True
+        needed[buffer.stored_i[:runs, RUN_START]] = True
         if self.pending is not None:
             needed[self.pending.matches.positions] = True
         needed |= self._may_be_negative(feed)
@@ -812,14 +885,14 @@ class SaseProgress:
         in_table = np.argsort(positions, kind="stable")
         rows, positions = rows[in_table], positions[in_table]
         self.kept_table, self.kept_at = feed.table.take(pa.array(positions)).combine_chunks(), positions
-        sizes = feed.groups[:, 1] - feed.groups[:, 6]
+        sizes = feed.groups[:, GROUP_END] - feed.groups[:, GROUP_FIRST]
         self.kept_numbers = np.repeat(feed.grouped.numbers, sizes)[rows]
         self.kept_positions = feed.positions[rows]
         place = np.full(len(feed.grouped), -1, np.int64)
         place[rows] = np.arange(len(rows))
-        for column in columns:
+        for column in self._row_columns:
             buffer.node[:nodes, column] = place[buffer.node[:nodes, column]]
-        buffer.stored_i[:runs, 4] = place[buffer.stored_i[:runs, 4]]
+        buffer.stored_i[:runs, RUN_START] = place[buffer.stored_i[:runs, RUN_START]]
         if self.pending is not None:
             old = self.pending.matches
             self.pending.matches = FlatMatches(old.offsets, old.lengths, place[old.positions])
@@ -845,10 +918,10 @@ class SaseProgress:
         buffer = self.buffer
         begins = self.run_begins.copy()
         seen = feed.grouped.numbers
-        self.run_counts[seen] = feed.groups[:, 5]
+        self.run_counts[seen] = feed.groups[:, GROUP_KEPT_COUNT]
         is_seen = np.zeros(len(self.run_counts), np.bool_)
         is_seen[seen] = True
-        begins[seen] = feed.groups[:, 4]
+        begins[seen] = feed.groups[:, GROUP_KEPT]
         total = int(self.run_counts.sum())
         self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)
         within = np.arange(total) - np.repeat(self.run_begins, self.run_counts)
@@ -865,12 +938,12 @@ class SaseProgress:
         """Runs whose window has closed by now, also in partitions that have fallen silent."""
         assert self.buffer is not None
         runs = int(self.run_counts.sum())
-        if self.window.kind < 2 or not runs:
+        size = self.window.in_time
+        if size is None or not runs:
             return
         times = feed.any_times
-        size = self.window.float_size if self.window.kind == 3 else self.window.size
         with np.errstate(invalid="ignore"):  # times may be infinite
-            is_open = feed.latest - times[self.buffer.stored_i[:runs, 4]] < size
+            is_open = feed.latest - times[self.buffer.stored_i[:runs, RUN_START]] < size
         numbers = np.repeat(np.arange(len(self.run_counts)), self.run_counts)[is_open]
         self.run_counts = np.bincount(numbers, minlength=len(self.run_counts)).astype(np.int64)
         self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)
@@ -880,7 +953,7 @@ class SaseProgress:
 
     def _collect_garbage_of_stored(self, feed: Feed) -> None:
         groups = feed.groups
-        feed.groups = np.zeros((0, 7), np.int64)
+        feed.groups = np.zeros((0, GROUP_COLUMNS), np.int64)
         self._collect_garbage(feed)
         feed.groups = groups
 

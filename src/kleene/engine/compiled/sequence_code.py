@@ -14,7 +14,7 @@ from kleene.automaton.model import classified
 from kleene.automaton.nfa import reads_alone
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
 from kleene.engine.compiled.columns import Layout
-from kleene.engine.compiled.loading import template
+from kleene.engine.compiled.loading import assembled, template
 from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, OfMatch, OneEvent, Rows
 from kleene.ir.options import WindowUnit
@@ -119,7 +119,7 @@ class _Generator(SaseCode):
         filters = self._filters()
         parts += [text for _, text in filters]
         loops = template("sequences")
-        source = "\n\n".join([HEADER, self._constants(), classify, *parts, loops])
+        source = assembled(HEADER, [self._constants(), classify, *parts, loops])
         names = tuple(name for name, _ in filters)
         keys = tuple(tuple(test.negations[number] for test in self._tied(number)) for number in self._judged())
         return GeneratedSequence(

@@ -19,6 +19,21 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.blocks import Block
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, without_overlaps
+from kleene.engine.compiled.arrays.accepts import ACCEPT_RIP, ACCEPT_ROW
+from kleene.engine.compiled.arrays.sequence_counters import (
+    CONSTRUCT_ACCEPT,
+    CONSTRUCT_COMPONENT,
+    CONSTRUCT_TRIED,
+    CONSTRUCT_WORK,
+    CONSTRUCT_WRITTEN,
+    SCAN_ACCEPTS,
+    SCAN_END,
+    SCAN_EVENT,
+    SCAN_ROOM,
+    SEQUENCE_COUNTERS,
+)
+from kleene.engine.compiled.arrays.statuses import DONE, FIRST_ERROR, NEEDS_ROOM, TOO_MANY_MATCHES
+from kleene.engine.compiled.arrays.windows import WINDOW_IN_EVENTS
 from kleene.engine.compiled.batches import (
     EMPTY,
     Arguments,
@@ -240,7 +255,7 @@ class SequenceProgress:
 
     @property
     def _needs_partitions(self) -> bool:
-        return self.window.kind == 1 or self.format is Format.NON_OVERLAPPING
+        return self.window.kind == WINDOW_IN_EVENTS or self.format is Format.NON_OVERLAPPING
 
     def _partition_numbers(self, table: pa.Table, is_whole: bool) -> Array:
         """The partition of each event, where something is counted in it."""
@@ -289,17 +304,18 @@ class SequenceProgress:
         stacks, meter = self.stacks, self.meter
         components = len(self.program.query.components)
         scan = feed.kernel.functions["scan_basic" if self.program.is_basic else "scan"]
-        st = np.zeros(10, np.int64)
-        st[9] = TRIES_AT_ONCE
+        st = np.zeros(SEQUENCE_COUNTERS, np.int64)
+        st[CONSTRUCT_WORK] = TRIES_AT_ONCE
         last = feed.table.num_rows
         if not self.program.is_basic:
             fresh_from, last = int(np.searchsorted(feed.relevant, fresh_from)), len(feed.relevant)
-        st[0], st[5] = fresh_from, components
-        accepts = np.zeros((BLOCK, 1 + self.program.stacked), np.int64)
+        st[SCAN_EVENT], st[CONSTRUCT_COMPONENT] = fresh_from, components
+        accepts = np.zeros((BLOCK, ACCEPT_RIP + self.program.stacked), np.int64)
         scratch = Scratch(components, self.program.stacked)
-        while st[0] < last:
-            begin = int(st[0])
-            st[1], st[2], st[3], st[4] = min(begin + BLOCK, last), 0, stacks.room, 0
+        while st[SCAN_EVENT] < last:
+            begin = int(st[SCAN_EVENT])
+            st[SCAN_END], st[SCAN_ROOM] = min(begin + BLOCK, last), stacks.room
+            st[SCAN_ACCEPTS] = st[CONSTRUCT_ACCEPT] = 0
             started = perf_counter()
             with np.errstate(all="ignore"):
                 status = scan(
@@ -324,10 +340,10 @@ class SequenceProgress:
             self._check(feed, status)
             meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
-            self.budget.reach(int(st[0]) if self.program.is_basic else int(feed.relevant[st[0] - 1]))
-            if st[2]:
+            self.budget.reach(int(st[SCAN_EVENT]) if self.program.is_basic else int(feed.relevant[st[SCAN_EVENT] - 1]))
+            if st[SCAN_ACCEPTS]:
                 yield from self._construct(feed, st, accepts, scratch)
-            if status == 1 and stacks.room < max(components, stacks.stack.shape[1] // 4):
+            if status == NEEDS_ROOM and stacks.room < max(components, stacks.stack.shape[1] // 4):
                 self.budget.hold("the stacks", 3 * stacks.bytes)
                 stacks.grow()
 
@@ -335,7 +351,7 @@ class SequenceProgress:
         stacks, meter = self.stacks, self.meter
         while True:
             started = perf_counter()
-            st[6], st[8] = 0, 0
+            st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TRIED] = 0, 0
             stack = scratch.stack if self.program.is_basic else stacks.stack
             with np.errstate(all="ignore"):
                 status = feed.kernel.functions["construct"](
@@ -352,10 +368,10 @@ class SequenceProgress:
                     *feed.context,
                 )
             self._check(feed, status)
-            if status == 3:
-                raise self._too_many(feed, int(accepts[st[4], 0]))
-            count = int(st[6])
-            meter.add("SequenceConstruction", int(st[8]), count, perf_counter() - started)
+            if status == TOO_MANY_MATCHES:
+                raise self._too_many(feed, int(accepts[st[CONSTRUCT_ACCEPT], ACCEPT_ROW]))
+            count = int(st[CONSTRUCT_WRITTEN])
+            meter.add("SequenceConstruction", int(st[CONSTRUCT_TRIED]), count, perf_counter() - started)
             for name in feed.kernel.generated.filters:
                 if count and name not in LATE:
                     count = self._filtered(feed, name, scratch.found, count)
@@ -366,10 +382,10 @@ class SequenceProgress:
                 if self._gives_all(feed):
                     self.budget.count(count)
                 yield found
-            if status == 0:
-                meter.add("accepts", int(st[2]), 0, 0.0)
+            if status == DONE:
+                meter.add("accepts", int(st[SCAN_ACCEPTS]), 0, 0.0)
                 return
-            if status == 2:
+            if status == NEEDS_ROOM:
                 scratch.grow()
 
     def _filtered(self, feed: Feed, name: str, found: Array, count: int) -> int:
@@ -383,8 +399,8 @@ class SequenceProgress:
         return kept
 
     def _check(self, feed: Feed, status: int) -> None:
-        if status < 0:
-            raise GaveUpError(feed.kernel.generated.layout.errors[-1000 - status])
+        if status <= FIRST_ERROR:
+            raise feed.kernel.generated.layout.failure(status)
 
     def _after_the_end(self, feed: Feed, found: Array, is_last: bool) -> Array:
         """The sequences whose windows have closed, where a negation in last place waits for it; and HAVING."""
@@ -448,15 +464,11 @@ class SequenceProgress:
         """Events of negations; of those in parts of time that have left every window that can be open, none."""
         size = self.window.in_time
         if size is None:  # negations are in the middle then, behind an event that is on a stack
-            oldest = min((int(array[places, column].min()) for array, places, column in self._starts()), default=None)
+            column = self.stacks.row_columns[0]
+            live = [array[places, column].min() for array, places in self.stacks.live() if len(places)]
+            oldest = min(live, default=None)
             return feed.index.entries[:0] if oldest is None else feed.index.entries[feed.index.entries >= oldest]
         return feed.index.kept(feed.latest.item() - 2 * size, feed.times)
-
-    def _starts(self) -> Iterator[tuple[Array, Array, int]]:
-        """Where the stacks, if there is anything on them, have rows of events."""
-        for array, places in self.stacks.live():
-            if len(places):
-                yield array, places, self.stacks.row_columns[0]
 
     def _forget_keys(self, feed: Feed, rows: Array) -> None:
         """Values of which no event is kept lose their numbers; should they come again, they get new ones."""

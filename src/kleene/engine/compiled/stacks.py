@@ -1,4 +1,4 @@
-"""The stacks of sequence scan and construction: arrays with room to grow. `loops/sequences.py` says what is where."""
+"""The stacks of sequence scan and construction: arrays with room to grow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from typing import Any
 import numpy as np
 
 from kleene.engine.compiled.arrangement import ROW
+from kleene.engine.compiled.arrays.cells import (
+    CELL_COLUMNS,
+    CELL_FORWARD,
+    CELL_LOOP,
+    CELL_ROW,
+    CELL_START,
+    FROM_THE_START,
+)
+from kleene.engine.compiled.arrays.instances import INSTANCE_BELOW, INSTANCE_RIP, INSTANCE_ROW, INSTANCE_START, LINKS
 from kleene.engine.matches import Array
 from kleene.engine.saved_parts import SavedParts, require, require_within
 
@@ -18,7 +27,7 @@ SEQUENCES = 1 << 14
 
 @dataclass(slots=True)
 class Stacks:
-    """The active instances, or the nodes of the runtime stack, as `sequences.py` lays them out."""
+    """The active instances, or the cells of the runtime stack, as `arrays/instances.py` and `arrays/cells.py` say."""
 
     components: int
     stacked: int
@@ -30,8 +39,8 @@ class Stacks:
     heads: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 3 + 2 * self.stacked), np.int64)
-        self.node = np.zeros((FIRST_ROOM if self.is_basic else 1, 4), np.int64)
+        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, _columns(self.stacked)), np.int64)
+        self.node = np.zeros((FIRST_ROOM if self.is_basic else 1, CELL_COLUMNS), np.int64)
         self.base, self.top = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
         self.heads = np.full((self.stacked, 1, self.components), -1, np.int64)
 
@@ -43,8 +52,8 @@ class Stacks:
         require(bool((self.base <= self.top).all()), "base")
         self.heads = parts.array("heads", self.stacked, None, components, low=-1)
         require(self.heads.shape[1] >= 1 and bool((self.heads < self._ends).all()), "heads")
-        self.stack = parts.array("stack", max(components - 1, 1), None, 3 + 2 * self.stacked)
-        self.node = parts.array("node", None, 4)
+        self.stack = parts.array("stack", max(components - 1, 1), None, _columns(self.stacked))
+        self.node = parts.array("node", None, CELL_COLUMNS)
         size = len(self.node) if self.is_basic else self.stack.shape[1]
         require(size.bit_count() == 1 and int((self.top - self.base).max()) <= size, "stack")
         require(len(self.node) >= 1 and self.stack.shape[1] >= 1, "stack")
@@ -54,15 +63,15 @@ class Stacks:
             instances = np.arange(self.base[number], self.top[number])
             for column in self.row_columns:
                 require_within(array[places, column], 0, rows, "stack")
-            links = [0, 1] if self.is_basic else [2 + 2 * test for test in range(self.stacked)]
-            for column in links:
-                require_within(array[places, column], -2, instances, "stack")
+            below = [INSTANCE_BELOW + LINKS * test for test in range(self.stacked)]
+            for column in [CELL_LOOP, CELL_FORWARD] if self.is_basic else below:
+                require_within(array[places, column], FROM_THE_START, instances, "stack")
             if self.is_basic:
                 continue
             require_within(array[places, -1], 0, 2**31 - 1, "stack")
             before = int(self.top[number - 1]) if number else 0
             for test in range(self.stacked):
-                require_within(array[places, 3 + 2 * test], -1, before, "stack")
+                require_within(array[places, INSTANCE_RIP + LINKS * test], -1, before, "stack")
 
     @property
     def _ends(self) -> Array:
@@ -125,7 +134,7 @@ class Stacks:
             return np.empty((max(self.components - 1, 1), 0), np.int32)
         found = np.empty((self.components - 1, rows), np.int32)
         for c, (array, places) in enumerate(self.live()):
-            found[c, array[places, 0]] = array[places, -1]
+            found[c, array[places, INSTANCE_ROW]] = array[places, -1]
         return found
 
     def prune(self, times: Array, latest: Any, size: int | float) -> None:
@@ -138,11 +147,16 @@ class Stacks:
     @property
     def row_columns(self) -> tuple[int, int]:
         """Where an instance has rows of events."""
-        return (2, 3) if self.is_basic else (0, 1)
+        return (CELL_ROW, CELL_START) if self.is_basic else (INSTANCE_ROW, INSTANCE_START)
 
     @property
     def bytes(self) -> int:
         return int(self.stack.nbytes + self.node.nbytes + self.heads.nbytes)
+
+
+def _columns(stacked: int) -> int:
+    """How many columns an instance has that is on so many stacks; the last one is its height."""
+    return INSTANCE_BELOW + LINKS * stacked + 1
 
 
 def _moved(stack: Array, base: Array, top: Array, size: int) -> Array:
@@ -173,7 +187,7 @@ class Scratch:
         self.found = np.empty((SEQUENCES, self.components), ROW)
         self.rows, self.cursor = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
         self.size, self.at = np.zeros(self.components, np.int64), np.zeros(self.stacked, np.int64)
-        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, 4), np.int64)
+        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, _columns(1)), np.int64)
 
     def grow(self) -> None:
         shape = self.stack.shape

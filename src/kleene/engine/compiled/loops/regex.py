@@ -1,22 +1,20 @@
 """The loop of the regular-expression operator (MatchRegex 2012 §2.3): a template, like `runs.py`.
 
-A partial match is a row of `ri` and `rf`: ri[r, 0] the row where it began, ri[r, 1] the states it may be in, ri[r, 2]
-which registers are NULL, a bit each, then the registers. The oldest stands first; since it is mostly the oldest that
-end, the first of them need not be row 0.
+Of the partial matches in `ri` and `rf` the oldest stands first. It is mostly the oldest that end, so the first of them
+need not be row 0.
 """
 
 from __future__ import annotations
 
-from kleene.engine.compiled.loops.regex_formulas import FLOATS, INTEGERS, add_event, holds
+from kleene.engine.compiled.arrays.groups import *
+from kleene.engine.compiled.arrays.partial_matches import *
+from kleene.engine.compiled.arrays.regex_counters import *
+from kleene.engine.compiled.arrays.regex_matches import *
+from kleene.engine.compiled.arrays.statuses import *
+from kleene.engine.compiled.loops.regex_formulas import add_event, holds
+from kleene.engine.compiled.loops.run_copies import clear_run, copy_run
 
 # ------------------------------------------------------------------------------------------------------------------
-
-
-def copy_partial(source_i, source_f, r, target_i, target_f, t):
-    for column in range(3 + INTEGERS):
-        target_i[t, column] = source_i[r, column]
-    for column in range(FLOATS):
-        target_f[t, column] = source_f[r, column]
 
 
 def match_events(
@@ -39,59 +37,57 @@ def match_events(
     ki,
     kf,
 ):
-    """Goes on from where `st` says: 0 at the end, 1 for more room, 2 for too many partial matches, else an error.
+    """Goes on from where `st` says, and gives back a status.
 
-    st: 0 group, 1 row, 2 partial matches, 3 matches, 4 kept, 5 the limit, 6 whether to keep, 7 whether the group's
-    partial matches are loaded, 8 the row of the first partial match, 9 how much work to do before a pause (1).
-    groups[g]: 0 first row, 1 row behind the last, 2 and 3 where its partial matches are stored and how many, 4 and 5
-    the same for those kept, 6 its first row of all.
+    follow[s] are the states after s, a bit each, and the last of them those to begin with; of_variable[v] the states of
+    a variable.
     """
-    group, row, partial, matches, kept = st[0], st[1], st[2], st[3], st[4]
-    limit, keep, loaded, base = st[5], st[6], st[7], st[8]
-    work = st[9]
+    group, row, partial = st[REGEX_GROUP], st[REGEX_ROW], st[REGEX_PARTIAL]
+    matches, kept = st[REGEX_MATCHES], st[REGEX_KEPT]
+    limit, keep, loaded, base = st[REGEX_RUN_LIMIT], st[REGEX_KEEPS], st[REGEX_LOADED], st[REGEX_BASE]
+    work = st[REGEX_WORK]
     variables, states = len(of_variable), len(follow) - 1
     first_states = follow[states]
     first_variables = 0
     for variable in range(variables):
         if of_variable[variable] & first_states:
             first_variables |= 1 << variable
-    status = 0
+    status = DONE
     while group < len(groups):
         if loaded == 0:
-            partial = groups[group, 3]
+            partial = groups[group, GROUP_STORED_COUNT]
             if partial + 2 > len(ri):
                 partial = 0
-                status = 1
+                status = NEEDS_ROOM
                 break
             for r in range(partial):
-                copy_partial(stored_i, stored_f, groups[group, 2] + r, ri, rf, r)
-            row = groups[group, 0]
+                copy_run(stored_i, stored_f, groups[group, GROUP_STORED] + r, ri, rf, r)
+            row = groups[group, GROUP_FRESH]
             loaded = 1
             base = 0
-        end = groups[group, 1]
+        end = groups[group, GROUP_END]
         while row < end:
             if partial == 0 and bits[row] & first_variables == 0:
                 row += 1
                 continue
             if base > 0 and (partial == 0 or base + partial + 2 > len(ri)):
                 for r in range(partial):
-                    copy_partial(ri, rf, base + r, ri, rf, r)
+                    copy_run(ri, rf, base + r, ri, rf, r)
                 base = 0
-            if partial + 2 > len(ri) or matches + 1 > len(found) or work < 0:
-                status = 1
+            if partial + 2 > len(ri) or matches + 1 > len(found):
+                status = NEEDS_ROOM
+                break
+            if work < 0:
+                status = PAUSED
                 break
             work -= partial + 1
             if partial + 1 > limit:
-                status = 2
+                status = TOO_MANY_RUNS
                 break
             top = base + partial
-            ri[top, 0] = row
-            ri[top, 1] = 0
-            ri[top, 2] = -1
-            for column in range(3, 3 + INTEGERS):
-                ri[top, column] = 0
-            for column in range(FLOATS):
-                rf[top, column] = 0.0
+            clear_run(ri, rf, top)
+            ri[top, PARTIAL_START] = row
+            ri[top, PARTIAL_NULLS] = -1
             left = base
             complete = -1
             seen_mask = 0
@@ -99,8 +95,8 @@ def match_events(
             for r in range(base, top + 1):
                 next_states = first_states
                 if r < top:
-                    if ri[r, 1] != seen_mask:  # neighbours are mostly in the same states
-                        seen_mask = ri[r, 1]
+                    if ri[r, PARTIAL_STATES] != seen_mask:  # neighbours are mostly in the same states
+                        seen_mask = ri[r, PARTIAL_STATES]
                         seen_next = 0
                         mask = seen_mask
                         state = 0
@@ -127,8 +123,8 @@ def match_events(
                         left = base
                     continue
                 if left < r:
-                    copy_partial(ri, rf, r, ri, rf, left)
-                ri[left, 1] = reached
+                    copy_run(ri, rf, r, ri, rf, left)
+                ri[left, PARTIAL_STATES] = reached
                 status = add_event(left, row, ri, rf, columns, ki, kf)
                 if status < 0:
                     break
@@ -139,26 +135,27 @@ def match_events(
                 break
             partial = left - base
             if complete >= 0:
-                found[matches, 0] = group
-                found[matches, 1] = ri[complete, 0]
-                found[matches, 2] = row
-                copy_partial(ri, rf, complete, oi, of, matches)
+                found[matches, REGEX_MATCH_GROUP] = group
+                found[matches, REGEX_MATCH_START] = ri[complete, PARTIAL_START]
+                found[matches, REGEX_MATCH_END] = row
+                copy_run(ri, rf, complete, oi, of, matches)
                 matches += 1
                 partial = 0
             row += 1
-        if status != 0:
+        if status != DONE:
             break
         if keep:
             if kept + partial > len(kept_i):
-                status = 1
+                status = NEEDS_ROOM
                 break
-            groups[group, 4] = kept
-            groups[group, 5] = partial
+            groups[group, GROUP_KEPT] = kept
+            groups[group, GROUP_KEPT_COUNT] = partial
             for r in range(partial):
-                copy_partial(ri, rf, base + r, kept_i, kept_f, kept + r)
+                copy_run(ri, rf, base + r, kept_i, kept_f, kept + r)
             kept += partial
         partial = 0
         loaded = 0
         group += 1
-    st[0], st[1], st[2], st[3], st[4], st[7], st[8] = group, row, partial, matches, kept, loaded, base
+    st[REGEX_GROUP], st[REGEX_ROW], st[REGEX_PARTIAL] = group, row, partial
+    st[REGEX_MATCHES], st[REGEX_KEPT], st[REGEX_LOADED], st[REGEX_BASE] = matches, kept, loaded, base
     return status

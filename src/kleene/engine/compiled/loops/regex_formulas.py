@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-INTEGERS = 0
-FLOATS = 0
+INTEGER_COLUMNS = 3
+"""How many columns a partial match has in `ri`."""
+FLOAT_COLUMNS = 0
+"""How many columns it uses in `rf`."""
 
 
 def holds(variable: int, run: int, row: int, ri: Any, rf: Any, columns: Any, ki: Any, kf: Any) -> int:

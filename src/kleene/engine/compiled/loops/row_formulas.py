@@ -16,7 +16,7 @@ RUN_VARIABLES = 0
 MOST_ROWS = -1
 """MAXLENGTH; -1 for none."""
 SKIP = 0
-"""AFTER MATCH SKIP: 0 past the last row, 1 to the next row, 2 to the first and 3 to the last row of SKIP_TARGET."""
+"""AFTER MATCH SKIP, as `arrays/row_automaton.py` numbers it."""
 SKIP_TARGET = 0
 """A bit for each variable that may be skipped to."""
 WINDOW_IN_TIME = False

@@ -1,9 +1,8 @@
 """The search for row patterns: a template, like `runs.py`.
 
-For one start row after the other, the ways that the automaton allows are tried in order of preference, depth first.
-Frame f of the stack has consumed f rows: it has a state, the edge to try next, and whether what lies behind it is open,
-that is, may turn out otherwise from another start. The registers are row 0 of `ri` and `rf`; row f
-keeps what the row of frame f has changed, to be put back when the frame is left.
+From one start row after the other, the ways that the automaton allows are tried in order of preference, depth first.
+Frame f of the stack has consumed f rows. It has a state, the edge to try next, and whether what lies behind it is open,
+that is, may turn out otherwise from another start.
 
 Where no formula looks at the match so far, a state that failed at a row fails there again whatever came before: it is
 marked in `failed` and never entered again.
@@ -11,6 +10,11 @@ marked in `failed` and never entered again.
 
 from __future__ import annotations
 
+from kleene.engine.compiled.arrays.row_automaton import *
+from kleene.engine.compiled.arrays.row_groups import *
+from kleene.engine.compiled.arrays.row_matches import *
+from kleene.engine.compiled.arrays.search_counters import *
+from kleene.engine.compiled.arrays.statuses import *
 from kleene.engine.compiled.loops.row_formulas import (
     ALL_MATCHES,
     LOOKS_AT_MATCH,
@@ -64,41 +68,37 @@ def search(
     ki,
     kf,
 ):
-    """Searches on from where `st` says: 0 at the end, 1 for a longer stack, 2 for room for matches, else an error.
+    """Searches on from where `st` says, and gives back a status. It pauses between two starts only.
 
-    Between two starts it pauses (6) after so many rows as st[10] says.
-
-    st: 0 group, 1 start row, 2 depth + 1 or 0 between searches, 3 matches, 4 their states, 5 whether rows may follow,
-    6 the most steps from one start, 7 steps so far, 8 matches before this start, 9 states before this start.
-    groups[g]: 0 its first row, 1 the row behind its last, 2 the start to go on with, 3 matches so far, 4 whether its
-    first row is the partition's, 5 the row behind the last that may be looked at, 6 the row behind the last start.
-    seen: of no length; or a mark for each row that was a start before: a search that comes to one ends there. Matches
-    after which one cannot skip are not an error then: they are told by a number below 0, and end the search.
-    next_bits[s]: the variables that can follow state s, a bit each, and a bit that every row has if a match can end.
+    `seen` is empty, or has a mark for each row that was a start before: a search that comes to such a row ends there.
+    A match after which one cannot skip is not an error then; it ends the search.
+    next_bits[s] has a bit for each variable that can follow state s, and the bit of every row if a match can end.
     """
-    group, start, depth, matches, used = st[0], st[1], st[2] - 1, st[3], st[4]
-    more_rows, most_steps, steps = st[5], st[6], st[7]
-    before_matches, before_used = st[8], st[9]
-    work = st[10]
+    group, start, depth = st[SEARCH_GROUP], st[SEARCH_START], st[SEARCH_FRAMES] - 1
+    matches, used = st[SEARCH_MATCHES], st[SEARCH_STATES]
+    before_matches, before_used = st[SEARCH_MATCHES_BEFORE], st[SEARCH_STATES_BEFORE]
+    more_rows, most_steps, steps = st[SEARCH_MORE_ROWS], st[SEARCH_MOST_STEPS], st[SEARCH_STEPS]
+    work = st[SEARCH_WORK]
     count = len(variable_of)
-    status = 0
+    status = DONE
     while group < len(groups):
-        begin, end, seen_end = groups[group, 0], groups[group, 1], groups[group, 5]
+        begin, end = groups[group, ROW_GROUP_FIRST], groups[group, ROW_GROUP_END]
+        seen_end = groups[group, ROW_GROUP_SEEN_END]
         if start < 0:
-            start = groups[group, 2]
+            start = groups[group, ROW_GROUP_START]
         is_open = False
-        stop_at = groups[group, 6]
+        stop_at = groups[group, ROW_GROUP_STARTS_END]
         while start < stop_at:
-            number = groups[group, 3] + 1
+            number = groups[group, ROW_GROUP_MATCHES] + 1
             if depth < 0:
                 if work < 0:
-                    status = 6
+                    status = PAUSED
                     break
                 if len(seen) > 0:
                     if seen[start] == 1:
                         break
                     seen[start] = 1
-                state = count if start == begin and groups[group, 4] == 1 else count + 1
+                state = count if start == begin and groups[group, ROW_GROUP_OPENS] == 1 else count + 1
                 if bits[start] & next_bits[state] == 0:
                     start += 1
                     continue
@@ -132,19 +132,19 @@ def search(
                 row = start + depth
                 if target < 0:
                     edge += 1
-                    if target == -2 and row != end:
+                    if target == ACCEPT_AT_END and row != end:
                         continue
-                    if target == -2 and more_rows:
+                    if target == ACCEPT_AT_END and more_rows:
                         is_open = True
                         break
                     if matches + 1 > len(found) or used + depth > len(states):
                         stack_edge[depth] = edge - 1
-                        status = 2
+                        status = OUTPUT_FULL
                         break
-                    found[matches, 0] = group
-                    found[matches, 1] = start
-                    found[matches, 2] = depth
-                    found[matches, 3] = number
+                    found[matches, ROW_MATCH_GROUP] = group
+                    found[matches, ROW_MATCH_START] = start
+                    found[matches, ROW_MATCH_LENGTH] = depth
+                    found[matches, ROW_MATCH_NUMBER] = number
                     for at in range(depth):
                         states[used + at] = stack_state[at + 1]
                     used += depth
@@ -152,7 +152,7 @@ def search(
                     matches += 1
                     if ALL_MATCHES:
                         if matches - before_matches > most_steps:
-                            status = 3
+                            status = TOO_MANY_STEPS
                             break
                         if REMEMBERS:
                             stack_open[depth] = 1
@@ -186,11 +186,11 @@ def search(
                 if LOOKS_AT_MATCH:
                     steps += 1
                     if steps > most_steps:
-                        status = 3
+                        status = TOO_MANY_STEPS
                         break
                 if depth + 1 >= len(stack_state):
                     stack_edge[depth] = edge
-                    status = 1
+                    status = NEEDS_ROOM
                     break
                 edge += 1
                 if REGISTERS > 0:
@@ -215,42 +215,43 @@ def search(
                 stack_state[depth] = state
                 if REMEMBERS:
                     stack_open[depth] = 0
-            if status != 0:
+            if status != DONE:
                 break
             depth = -1
             if is_open:
                 matches, used = before_matches, before_used
                 break
             if ALL_MATCHES:
-                groups[group, 3] += matches - before_matches
+                groups[group, ROW_GROUP_MATCHES] += matches - before_matches
                 start += 1
             elif length < 0:
                 start += 1
             else:
-                groups[group, 3] += 1
-                if length == 0 or SKIP == 1:
+                groups[group, ROW_GROUP_MATCHES] += 1
+                if length == 0 or SKIP == SKIP_TO_NEXT:
                     start += 1
-                elif SKIP == 0:
+                elif SKIP == SKIP_PAST_LAST:
                     start += length
                 else:
                     target = -1
                     for at in range(length):
                         if (SKIP_TARGET >> variable_of[states[used - length + at]]) & 1:
                             target = at
-                            if SKIP == 2:
+                            if SKIP == SKIP_TO_FIRST:
                                 break
                     if target <= 0:
-                        status = 4 if target < 0 else 5
+                        status = NO_ROW_TO_SKIP_TO if target < 0 else SKIPS_TO_ITS_START
                         if len(seen) > 0:
-                            found[matches - 1, 3] = -status
-                            status = 0
+                            found[matches - 1, ROW_MATCH_NUMBER] = -status
+                            status = DONE
                         break
                     start += target
-        if status != 0:
+        if status != DONE:
             break
-        groups[group, 2] = start
+        groups[group, ROW_GROUP_START] = start
         group += 1
         start = -1
-    st[0], st[1], st[2], st[3], st[4], st[7] = group, start, depth + 1, matches, used, steps
-    st[8], st[9] = before_matches, before_used
+    st[SEARCH_GROUP], st[SEARCH_START], st[SEARCH_FRAMES], st[SEARCH_STEPS] = group, start, depth + 1, steps
+    st[SEARCH_MATCHES], st[SEARCH_STATES] = matches, used
+    st[SEARCH_MATCHES_BEFORE], st[SEARCH_STATES_BEFORE] = before_matches, before_used
     return status

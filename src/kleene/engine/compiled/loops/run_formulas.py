@@ -23,9 +23,10 @@ NEGATION_BIT = 0
 """The first of their bits among those of an event; component c has bits 2c (begin) and 2c + 1 (take)."""
 NEGATION_GAPS: tuple[int, ...] = ()
 """For each of them, the component that it stands before."""
-FIRST_REGISTER = 6
-INTEGER_REGISTERS = 0
-FLOAT_REGISTERS = 0
+INTEGER_COLUMNS = 6
+"""How many columns a run has in `ri`."""
+FLOAT_COLUMNS = 0
+"""How many columns it uses in `rf`."""
 
 
 def in_window(start: int, row: int, times: Any, positions: Any, ki: Any, kf: Any) -> bool:

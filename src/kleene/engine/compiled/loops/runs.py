@@ -2,23 +2,23 @@
 
 What stands below the line of dashes becomes part of the generated module of every such query, between the query's
 constants (their names are in capitals) and its formulas (`begin_ok`, `take_ok`, `complete_ok`, `update`, `in_window`,
-`live_hash`, `live_equal`), which are imported here from where their meaning is written down.
-
-A run is a row of `ri` (whole numbers) and `rf` (floats):
-
-    ri[r, 0] state: the component bound last      ri[r, 3] which registers are NULL, a bit each
-    ri[r, 1] head: its last node in the buffer    ri[r, 4] the row of its first event (of a merged run, the youngest)
-    ri[r, 2] version                              ri[r, 5] negations that stand between it and the next component
-    ri[r, 6:], rf[r, :] registers: the values that later formulas read (V in the paper)
+`live_hash`, `live_equal`), which are imported here from where their meaning is written down. The columns of the arrays
+are named in `arrays`.
 """
 
 from __future__ import annotations
 
+from kleene.engine.compiled.arrays.advance_counters import *
+from kleene.engine.compiled.arrays.completions import *
+from kleene.engine.compiled.arrays.edges import *
+from kleene.engine.compiled.arrays.groups import *
+from kleene.engine.compiled.arrays.nodes import *
+from kleene.engine.compiled.arrays.runs import *
+from kleene.engine.compiled.arrays.statuses import *
+from kleene.engine.compiled.arrays.versions import *
+from kleene.engine.compiled.loops.run_copies import clear_run, copy_run
 from kleene.engine.compiled.loops.run_formulas import (
     COMPONENTS,
-    FIRST_REGISTER,
-    FLOAT_REGISTERS,
-    INTEGER_REGISTERS,
     KEEPS_ALWAYS,
     KEEPS_UNSELECTED,
     KLEENE,
@@ -38,45 +38,29 @@ from kleene.engine.compiled.loops.run_formulas import (
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def copy_run(source_i, source_f, r, target_i, target_f, t):
-    for column in range(FIRST_REGISTER + INTEGER_REGISTERS):
-        target_i[t, column] = source_i[r, column]
-    for column in range(FLOAT_REGISTERS):
-        target_f[t, column] = source_f[r, column]
-
-
-def clear_run(ri, rf, r):
-    """A run without events."""
-    for column in range(FIRST_REGISTER + INTEGER_REGISTERS):
-        ri[r, column] = 0
-    for column in range(FLOAT_REGISTERS):
-        rf[r, column] = 0.0
-    ri[r, 1] = -1
-    ri[r, 2] = -1
+def awaited(state):
+    """The bits of events that a run in this state can go on with: one more of its component, or the next begun."""
+    return 3 << (2 * state + 1)
 
 
 def new_version(version, versions, origin, prefix):
-    """One more Dewey number (paper §5.1): the digits of `prefix`, then one that no other version behind it has.
-
-    version[v, 0] the run that v was split from or grew out of: what v selected before, that one selected
-    version[v, 1] the last digit   version[v, 2] how many digits follow v so far   version[v, 3] the digits before it
-    """
-    version[versions, 0] = origin
-    version[versions, 3] = prefix
-    version[versions, 2] = 0
+    """Adds a Dewey number (paper §5.1): the digits of `prefix`, then one that no other version has after them."""
+    version[versions, VERSION_ORIGIN] = origin
+    version[versions, VERSION_PREFIX] = prefix
+    version[versions, VERSION_FOLLOWERS] = 0
     if prefix < 0:
-        version[versions, 1] = versions
+        version[versions, VERSION_DIGIT] = versions
     else:
-        version[versions, 1] = version[prefix, 2]
-        version[prefix, 2] += 1
+        version[versions, VERSION_DIGIT] = version[prefix, VERSION_FOLLOWERS]
+        version[prefix, VERSION_FOLLOWERS] += 1
     return versions + 1
 
 
 def merge(left, new, stamp, ri, rf, ni, nf, node, slots):
-    """Adds the new runs to those that were left, each to its equal where there is one (paper §5.2.2).
+    """Adds the new runs to those that are left; a new run merges with its equal, if there is one (paper §5.2.2).
 
     Two runs are equal when they are in the same state and agree in all registers that a formula of this state or a
-    later one reads. A merged run keeps the list of both histories, and the start of the younger.
+    later one reads. A merged run keeps both histories as a list, and the start of the younger.
     """
     few = left + new <= 8
     size = len(slots)
@@ -107,14 +91,14 @@ def merge(left, new, stamp, ri, rf, ni, nf, node, slots):
             copy_run(ni, nf, n, ri, rf, left)
             left += 1
             continue
-        head = ni[n, 1]
-        node[head, 3] = ri[found, 1]
-        youngest = node[ri[found, 1], 5]
-        if youngest > node[head, 5]:
-            node[head, 5] = youngest
-        ri[found, 1] = head
-        if ni[n, 4] > ri[found, 4]:
-            ri[found, 4] = ni[n, 4]
+        head = ni[n, RUN_HEAD]
+        node[head, NODE_NEXT] = ri[found, RUN_HEAD]
+        youngest = node[ri[found, RUN_HEAD], NODE_LIST_START]
+        if youngest > node[head, NODE_LIST_START]:
+            node[head, NODE_LIST_START] = youngest
+        ri[found, RUN_HEAD] = head
+        if ni[n, RUN_START] > ri[found, RUN_START]:
+            ri[found, RUN_START] = ni[n, RUN_START]
     return left
 
 
@@ -142,30 +126,25 @@ def advance(
     ki,
     kf,
 ):
-    """Carries runs on from where `st` says, until the events end (0), room is needed (1), or an error (else).
-
-    After so much work as st[12] says it pauses (4), so that whoever calls can look at the clock.
-
-    st: 0 group, 1 event, 2 runs, 3 nodes, 4 edges, 5 versions, 6 matches, 7 stamp, 8 kept runs, 9 the run limit,
-    10 whether runs are kept for events to come, 11 whether the group's runs are loaded.
-    """
-    group, row, runs = st[0], st[1], st[2]
-    nodes, edges, versions, matches, stamp, kept = st[3], st[4], st[5], st[6], st[7], st[8]
-    run_limit, keep_runs, loaded = st[9], st[10], st[11]
-    work = st[12]
-    status = 0
+    """Carries the runs through the events, from where `st` says, and gives back a status."""
+    group, row, runs = st[ADVANCE_GROUP], st[ADVANCE_ROW], st[ADVANCE_RUNS]
+    nodes, edges, versions = st[ADVANCE_NODES], st[ADVANCE_EDGES], st[ADVANCE_VERSIONS]
+    matches, stamp, kept = st[ADVANCE_COMPLETIONS], st[ADVANCE_STAMP], st[ADVANCE_KEPT]
+    run_limit, keep_runs, loaded = st[ADVANCE_RUN_LIMIT], st[ADVANCE_KEEPS], st[ADVANCE_LOADED]
+    work = st[ADVANCE_WORK]
+    status = DONE
     while group < len(groups):
         if loaded == 0:
-            runs = groups[group, 3]
+            runs = groups[group, GROUP_STORED_COUNT]
             if runs + 1 > len(ri):
-                status = 1
+                status = NEEDS_ROOM
                 runs = 0
                 break
             for r in range(runs):
-                copy_run(stored_i, stored_f, groups[group, 2] + r, ri, rf, r)
-            row = groups[group, 0]
+                copy_run(stored_i, stored_f, groups[group, GROUP_STORED] + r, ri, rf, r)
+            row = groups[group, GROUP_FRESH]
             loaded = 1
-        end = groups[group, 1]
+        end = groups[group, GROUP_END]
         wanted = 1 if runs == 0 else -1  # a bit for each formula that some run waits for; bit 0 begins a run
         while row < end:
             fits = bits[row]
@@ -185,10 +164,10 @@ def advance(
                 or need > len(ni)
                 or (MERGE and 2 * (runs + need) > len(slots))
             ):
-                status = 1
+                status = NEEDS_ROOM
                 break
             if work < 0:
-                status = 4
+                status = PAUSED
                 break
             work -= need
             stamp += 1
@@ -199,6 +178,8 @@ def advance(
             left = 0
             wanted = 1
             clear_run(ri, rf, runs)
+            ri[runs, RUN_HEAD] = -1
+            ri[runs, RUN_VERSION] = -1
             for r in range(runs + 1):
                 # The last of them is a run that has not begun yet.
                 is_fresh = r == runs
@@ -207,7 +188,7 @@ def advance(
                 if is_fresh:
                     begun = fits & 1
                 else:
-                    state, start = ri[r, 0], ri[r, 4]
+                    state, start = ri[r, RUN_STATE], ri[r, RUN_START]
                     if not in_window(start, row, times, positions, ki, kf):
                         continue
                     is_kleene = (KLEENE >> state) & 1
@@ -216,7 +197,7 @@ def advance(
                         if taken < 0:
                             status = taken
                             break
-                    if state + 1 < COMPONENTS and (fits >> (2 * state + 2)) & 1 and ri[r, 5] == 0:
+                    if state + 1 < COMPONENTS and (fits >> (2 * state + 2)) & 1 and ri[r, RUN_NEGATIONS] == 0:
                         begun = 1
                         if is_kleene:
                             begun = complete_ok(state, r, row, ri, rf, node, edge, version, columns, ki, kf)
@@ -238,50 +219,51 @@ def advance(
                     if problem < 0:
                         status = problem
                         break
-                    ni[new, 0] = target
-                    ni[new, 4] = start
-                    ni[new, 5] = 0
+                    ni[new, RUN_STATE] = target
+                    ni[new, RUN_START] = start
+                    ni[new, RUN_NEGATIONS] = 0
                     if MERGE:
-                        node[nodes, 0] = row
-                        node[nodes, 1] = target
-                        node[nodes, 2] = ri[r, 1]
-                        node[nodes, 3] = -1
-                        node[nodes, 4] = start
-                        node[nodes, 5] = start
-                        node[nodes, 6] = 0
-                        node[nodes, 7] = -1
-                        before = ri[r, 1]
+                        node[nodes, NODE_ROW] = row
+                        node[nodes, NODE_COMPONENT] = target
+                        before = ri[r, RUN_HEAD]
+                        node[nodes, NODE_BEFORE] = before
+                        node[nodes, NODE_NEXT] = -1
+                        node[nodes, NODE_START] = start
+                        node[nodes, NODE_LIST_START] = start
+                        node[nodes, NODE_WAY_LENGTH] = 0
+                        node[nodes, NODE_WAY_BEFORE] = -1
                         if before < 0:
-                            node[nodes, 6] = 1
-                        elif node[before, 3] < 0 and node[before, 6] > 0:
-                            node[nodes, 6] = node[before, 6] + 1
-                            node[nodes, 7] = node[before, 7] if node[before, 1] == target else before
-                        ni[new, 1] = nodes
+                            node[nodes, NODE_WAY_LENGTH] = 1
+                        elif node[before, NODE_NEXT] < 0 and node[before, NODE_WAY_LENGTH] > 0:
+                            node[nodes, NODE_WAY_LENGTH] = node[before, NODE_WAY_LENGTH] + 1
+                            is_same = node[before, NODE_COMPONENT] == target
+                            node[nodes, NODE_WAY_BEFORE] = node[before, NODE_WAY_BEFORE] if is_same else before
+                        ni[new, RUN_HEAD] = nodes
                         nodes += 1
                     else:
-                        label = ri[r, 2]
+                        label = ri[r, RUN_VERSION]
                         if move == 1:
                             # The next state: one more digit, which counts how often the run has moved on.
                             versions = new_version(version, versions, label, label)
                             label = versions - 1
                         elif keeps:
                             # The same state, split: the last digit goes up.
-                            versions = new_version(version, versions, label, version[label, 3])
+                            versions = new_version(version, versions, label, version[label, VERSION_PREFIX])
                             label = versions - 1
                         if current[target] < 0:
-                            node[nodes, 0] = row
-                            node[nodes, 1] = target
-                            node[nodes, 2] = -1
-                            node[nodes, 4] = start
+                            node[nodes, NODE_ROW] = row
+                            node[nodes, NODE_COMPONENT] = target
+                            node[nodes, NODE_EDGES] = -1
+                            node[nodes, NODE_START] = start
                             current[target] = nodes
                             nodes += 1
-                        edge[edges, 0] = label
-                        edge[edges, 1] = ri[r, 1]
-                        edge[edges, 2] = node[current[target], 2]
-                        node[current[target], 2] = edges
+                        edge[edges, EDGE_VERSION] = label
+                        edge[edges, EDGE_BEFORE] = ri[r, RUN_HEAD]
+                        edge[edges, EDGE_NEXT] = node[current[target], NODE_EDGES]
+                        node[current[target], NODE_EDGES] = edges
                         edges += 1
-                        ni[new, 1] = current[target]
-                        ni[new, 2] = label
+                        ni[new, RUN_HEAD] = current[target]
+                        ni[new, RUN_VERSION] = label
                     if target == COMPONENTS - 1:
                         complete = 1
                         if (KLEENE >> target) & 1:
@@ -290,10 +272,10 @@ def advance(
                                 status = complete
                                 break
                         if complete > 0:
-                            done[matches, 0] = ni[new, 1]
-                            done[matches, 1] = ni[new, 2]
-                            done[matches, 2] = row
-                            done[matches, 3] = group
+                            done[matches, COMPLETION_NODE] = ni[new, RUN_HEAD]
+                            done[matches, COMPLETION_VERSION] = ni[new, RUN_VERSION]
+                            done[matches, COMPLETION_ROW] = row
+                            done[matches, COMPLETION_GROUP] = group
                             matches += 1
                     if target < COMPONENTS - 1 or (KLEENE >> target) & 1:
                         new += 1
@@ -304,50 +286,49 @@ def advance(
                     for number in range(NEGATIONS):
                         if (fits >> (NEGATION_BIT + number)) & 1 and NEGATION_GAPS[number] == state + 1:
                             if is_kleene:
-                                ri[r, 5] |= 1 << number
+                                ri[r, RUN_NEGATIONS] |= 1 << number
                             else:
                                 gone = True
                     if gone:
                         continue
                     if left < r:
                         copy_run(ri, rf, r, ri, rf, left)
-                    wanted |= (1 << (2 * state + 2)) | (1 << (2 * state + 1))
+                    wanted |= awaited(state)
                     left += 1
             if status < 0:
                 break
             if MERGE and new > 0 and left + new > 1:
                 left = merge(left, new, stamp, ri, rf, ni, nf, node, slots)
                 for r in range(left):
-                    state = ri[r, 0]
-                    wanted |= (1 << (2 * state + 2)) | (1 << (2 * state + 1))
+                    wanted |= awaited(ri[r, RUN_STATE])
             else:
                 for r in range(new):
                     copy_run(ni, nf, r, ri, rf, left)
-                    state = ni[r, 0]
-                    wanted |= (1 << (2 * state + 2)) | (1 << (2 * state + 1))
+                    wanted |= awaited(ni[r, RUN_STATE])
                     left += 1
             if NEGATIONS > 0:
                 wanted |= -(1 << NEGATION_BIT)
             runs = left
             row += 1
             if runs > run_limit:
-                status = 2
+                status = TOO_MANY_RUNS
                 break
-        if status != 0:
+        if status != DONE:
             break
         if keep_runs:
             if kept + runs > len(kept_i):
-                status = 1
+                status = NEEDS_ROOM
                 break
-            groups[group, 4] = kept
-            groups[group, 5] = runs
+            groups[group, GROUP_KEPT] = kept
+            groups[group, GROUP_KEPT_COUNT] = runs
             for r in range(runs):
                 copy_run(ri, rf, r, kept_i, kept_f, kept + r)
             kept += runs
         runs = 0
         loaded = 0
         group += 1
-    st[0], st[1], st[2] = group, row, runs
-    st[3], st[4], st[5], st[6], st[7], st[8] = nodes, edges, versions, matches, stamp, kept
-    st[11] = loaded
+    st[ADVANCE_GROUP], st[ADVANCE_ROW], st[ADVANCE_RUNS] = group, row, runs
+    st[ADVANCE_NODES], st[ADVANCE_EDGES], st[ADVANCE_VERSIONS] = nodes, edges, versions
+    st[ADVANCE_COMPLETIONS], st[ADVANCE_STAMP], st[ADVANCE_KEPT] = matches, stamp, kept
+    st[ADVANCE_LOADED] = loaded
     return status

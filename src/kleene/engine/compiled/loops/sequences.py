@@ -3,26 +3,18 @@
 What stands below the line of dashes becomes part of the generated module of a query, behind its constants and formulas
 (`sequence_formulas.py`).
 
-The active instances of component c are rows of stack[c], a ring: instance k stands at k modulo its length, those before
-base[c] are gone, and top[c] is the next. For each test t that has stacks of its own, an instance is linked to those of
-its value:
-
-    stack[c, k, 0] the row of the event
-    stack[c, k, 1] the row of the youngest first event that it can follow
-    stack[c, k, 2 + 2t] the instance before it in the stack of its value
-    stack[c, k, 3 + 2t] RIP: the most recent instance of component c - 1 with that value when the event came
-
-stack[c, k, -1] is its height on its stack (of the first test), which heights[c, row] repeats for whoever sorts.
-heads[t, value, c] is the most recent instance. An event for the last component is not kept but written to `accepts`:
-its row, then its RIP for each test.
-
-The basic algorithm has a runtime stack instead, in which every event has a node for each active state: node[n, 0] the
-node of the same state at the event before (the self-loop), node[n, 1] that of the state before, if the event made the
-transition (-1 if not, -2 from the start), node[n, 2] the row, node[n, 3] as stack[c, k, 1].
+The stacks have active instances (`arrays/instances.py`); heights[c, row] repeats the height of an instance for whoever
+sorts. An event for the last component is not kept but written to `accepts`. The basic algorithm has a runtime stack of
+cells instead (`arrays/cells.py`).
 """
 
 from __future__ import annotations
 
+from kleene.engine.compiled.arrays.accepts import *
+from kleene.engine.compiled.arrays.cells import *
+from kleene.engine.compiled.arrays.instances import *
+from kleene.engine.compiled.arrays.sequence_counters import *
+from kleene.engine.compiled.arrays.statuses import *
 from kleene.engine.compiled.loops.sequence_formulas import (
     BASIC,
     COMPONENTS,
@@ -39,12 +31,16 @@ from kleene.engine.compiled.loops.sequence_formulas import (
 
 # ------------------------------------------------------------------------------------------------------------------
 
+INSTANCE_HEIGHT = INSTANCE_BELOW + LINKS * STACKED
+
 
 def prune(row, stack, base, top, times, positions, ki, kf):
     """Drops instances that no event from this row on can be in one window with."""
     ring = stack.shape[1] - 1
     for c in range(COMPONENTS - 1):
-        while base[c] < top[c] and not in_window(stack[c, base[c] & ring, 1], row, times, positions, ki, kf):
+        while base[c] < top[c] and not in_window(
+            stack[c, base[c] & ring, INSTANCE_START], row, times, positions, ki, kf
+        ):
             base[c] += 1
 
 
@@ -63,7 +59,7 @@ def have_common(component, row, codes, stack, base, heads, at):
         shared = True
         for t in range(STACKED):
             while at[t] > lowest:
-                at[t] = stack[before, at[t] & ring, 2 + 2 * t]
+                at[t] = stack[before, at[t] & ring, INSTANCE_BELOW + LINKS * t]
             if at[t] != lowest:
                 shared = False
         if shared:
@@ -73,20 +69,17 @@ def have_common(component, row, codes, stack, base, heads, at):
 def scan(
     st, bits, relevant, codes, times, positions, stack, base, top, heads, heights, accepts, at, node, columns, ki, kf
 ):
-    """Puts the relevant events on their stacks, from number st[0] to before st[1]; st[2] counts the accepts.
-
-    Stops for room (1), at an error, or at the end (0). st: 3 how many instances may come before a stack can be full.
-    """
+    """Puts the relevant events of the block on their stacks, and gives back a status."""
     ring = stack.shape[1] - 1
-    number_of_event, end, accepted, room = st[0], st[1], st[2], st[3]
+    number_of_event, end, accepted, room = st[SCAN_EVENT], st[SCAN_END], st[SCAN_ACCEPTS], st[SCAN_ROOM]
     if PRUNES and number_of_event < end:
         prune(relevant[number_of_event], stack, base, top, times, positions, ki, kf)
     while number_of_event < end:
         row = relevant[number_of_event]
         found = bits[row]
         if room < COMPONENTS or accepted == len(accepts):
-            st[0], st[2] = number_of_event, accepted
-            return 1
+            st[SCAN_EVENT], st[SCAN_ACCEPTS] = number_of_event, accepted
+            return NEEDS_ROOM
         for back in range(COMPONENTS):
             c = COMPONENTS - 1 - back  # from the last, so that an event does not follow itself
             if (found >> c) & 1 == 0:
@@ -102,7 +95,7 @@ def scan(
                 head = heads[0, key_of(0, c, row, codes), c - 1]
                 if head < base[c - 1]:
                     continue
-                start = stack[c - 1, head & ring, 1]
+                start = stack[c - 1, head & ring, INSTANCE_START]
                 if WINDOW_IN_SCAN and not in_window(start, row, times, positions, ki, kf):
                     continue
                 if STACKED > 1 and not have_common(c, row, codes, stack, base, heads, at):
@@ -113,66 +106,66 @@ def scan(
             if verdict == 0:
                 continue
             if c == COMPONENTS - 1:
-                accepts[accepted, 0] = row
+                accepts[accepted, ACCEPT_ROW] = row
                 for t in range(STACKED):
-                    accepts[accepted, 1 + t] = -1 if c == 0 else heads[t, key_of(t, c, row, codes), c - 1]
+                    accepts[accepted, ACCEPT_RIP + t] = -1 if c == 0 else heads[t, key_of(t, c, row, codes), c - 1]
                 accepted += 1
                 continue
             number = top[c]
             place = number & ring
-            stack[c, place, 0] = row
-            stack[c, place, 1] = start
+            stack[c, place, INSTANCE_ROW] = row
+            stack[c, place, INSTANCE_START] = start
             below = heads[0, key_of(0, c, row, codes), c]
-            height = stack[c, below & ring, 2 + 2 * STACKED] + 1 if below >= base[c] else 0
-            stack[c, place, 2 + 2 * STACKED] = height
+            height = stack[c, below & ring, INSTANCE_HEIGHT] + 1 if below >= base[c] else 0
+            stack[c, place, INSTANCE_HEIGHT] = height
             if COMPONENTS > 2:
                 heights[c, row] = height
             for t in range(STACKED):
                 key = key_of(t, c, row, codes)
-                stack[c, place, 2 + 2 * t] = heads[t, key, c]
-                stack[c, place, 3 + 2 * t] = -1 if c == 0 else heads[t, key, c - 1]
+                stack[c, place, INSTANCE_BELOW + LINKS * t] = heads[t, key, c]
+                stack[c, place, INSTANCE_RIP + LINKS * t] = -1 if c == 0 else heads[t, key, c - 1]
                 heads[t, key, c] = number
             top[c] = number + 1
             room -= 1
         number_of_event += 1
-    st[0], st[2] = number_of_event, accepted
-    return 0
+    st[SCAN_EVENT], st[SCAN_ACCEPTS] = number_of_event, accepted
+    return DONE
 
 
 def scan_basic(
     st, bits, relevant, codes, times, positions, stack, base, top, heads, heights, accepts, at, node, columns, ki, kf
 ):
-    """The same with a runtime stack, for all events by their rows: each gets a cell of nodes.
+    """The same with a runtime stack, for all events by their rows.
 
     heads[0, 0, c] is the last node of state c.
     """
     ring = len(node) - 1
-    row = st[0]
-    if PRUNES and row < st[1]:
-        while base[0] < top[0] and not in_window(node[base[0] & ring, 2], row, times, positions, ki, kf):
+    row = st[SCAN_EVENT]
+    if PRUNES and row < st[SCAN_END]:
+        while base[0] < top[0] and not in_window(node[base[0] & ring, CELL_ROW], row, times, positions, ki, kf):
             base[0] += 1
-    while row < st[1]:
-        if st[3] < COMPONENTS or st[2] == len(accepts):
-            st[0] = row
-            return 1
+    while row < st[SCAN_END]:
+        if st[SCAN_ROOM] < COMPONENTS or st[SCAN_ACCEPTS] == len(accepts):
+            st[SCAN_EVENT] = row
+            return NEEDS_ROOM
         found = bits[row]
         for back in range(COMPONENTS):
             c = COMPONENTS - 1 - back
             loop = heads[0, 0, c]
             if loop < base[0]:
                 loop = -1
-            elif WINDOW_IN_SCAN and not in_window(node[loop & ring, 3], row, times, positions, ki, kf):
+            elif WINDOW_IN_SCAN and not in_window(node[loop & ring, CELL_START], row, times, positions, ki, kf):
                 loop = -1
             forward = -1
             start = row
             if (found >> c) & 1:
-                forward = -2
+                forward = FROM_THE_START
                 if c > 0:
                     forward = heads[0, 0, c - 1]
                     if forward < base[0]:
                         forward = -1
                     else:
-                        start = node[forward & ring, 3]
+                        start = node[forward & ring, CELL_START]
                         if WINDOW_IN_SCAN and not in_window(start, row, times, positions, ki, kf):
                             forward = -1
                 if forward != -1:
@@ -183,31 +176,31 @@ def scan_basic(
                         forward = -1
             if c == COMPONENTS - 1:
                 if forward != -1:
-                    accepts[st[2], 0] = row
-                    accepts[st[2], 1] = forward if c > 0 else -1
-                    st[2] += 1
+                    accepts[st[SCAN_ACCEPTS], ACCEPT_ROW] = row
+                    accepts[st[SCAN_ACCEPTS], ACCEPT_RIP] = forward if c > 0 else -1
+                    st[SCAN_ACCEPTS] += 1
                 continue
             if loop < 0 and forward == -1:
                 heads[0, 0, c] = -1
                 continue
             number = top[0]
             place = number & ring
-            node[place, 0] = loop
-            node[place, 1] = forward
-            node[place, 2] = row
-            node[place, 3] = start if forward != -1 else node[loop & ring, 3]
+            node[place, CELL_LOOP] = loop
+            node[place, CELL_FORWARD] = forward
+            node[place, CELL_ROW] = row
+            node[place, CELL_START] = start if forward != -1 else node[loop & ring, CELL_START]
             heads[0, 0, c] = number
             top[0] = number + 1
-            st[3] -= 1
+            st[SCAN_ROOM] -= 1
         row += 1
-    st[0] = row
-    return 0
+    st[SCAN_EVENT] = row
+    return DONE
 
 
 def extract(end_row, begin, node, base, stack, size, times, positions, ki, kf):
-    """The part of the runtime stack that leads to the accepting event, as stacks (§3.2): each node is visited once.
+    """Makes stacks of the part of the runtime stack that leads to the accepting event (§3.2), each node once.
 
-    Gives back how many rows of `stack` were needed, or -1 if there are not enough.
+    Gives back whether there is any sequence, or -1 if `stack` has not enough rows.
     """
     ring = len(node) - 1
     for c in range(COMPONENTS - 2, -1, -1):
@@ -215,30 +208,36 @@ def extract(end_row, begin, node, base, stack, size, times, positions, ki, kf):
         at = begin
         begin = -1
         while at >= base[0]:
-            if WINDOW_IN_CONSTRUCTION and not in_window(node[at & ring, 2], end_row, times, positions, ki, kf):
+            if WINDOW_IN_CONSTRUCTION and not in_window(node[at & ring, CELL_ROW], end_row, times, positions, ki, kf):
                 break
-            if node[at & ring, 1] != -1:
+            if node[at & ring, CELL_FORWARD] != -1:
                 if count == len(stack[c]):
                     return -1
-                stack[c, count, 0] = node[at & ring, 2]
-                stack[c, count, 1] = node[at & ring, 3]
-                stack[c, count, 2] = count + 1
-                stack[c, count, 3] = -1
+                stack[c, count, INSTANCE_ROW] = node[at & ring, CELL_ROW]
+                stack[c, count, INSTANCE_START] = node[at & ring, CELL_START]
+                stack[c, count, INSTANCE_BELOW] = count + 1
+                stack[c, count, INSTANCE_RIP] = -1
                 count += 1
                 if begin == -1:
-                    begin = node[at & ring, 1]
-            at = node[at & ring, 0]
+                    begin = node[at & ring, CELL_FORWARD]
+            at = node[at & ring, CELL_LOOP]
         size[c] = count
         if count == 0:
             return 0
-        stack[c, count - 1, 2] = -1
+        stack[c, count - 1, INSTANCE_BELOW] = -1
     for c in range(1, COMPONENTS - 1):
         earlier = 0
         for k in range(size[c]):
-            while earlier < size[c - 1] and stack[c - 1, earlier, 0] >= stack[c, k, 0]:
+            while earlier < size[c - 1] and stack[c - 1, earlier, INSTANCE_ROW] >= stack[c, k, INSTANCE_ROW]:
                 earlier += 1
-            stack[c, k, 3] = earlier if earlier < size[c - 1] else -1
+            stack[c, k, INSTANCE_RIP] = earlier if earlier < size[c - 1] else -1
     return 1
+
+
+def leave(st, accept, component, written, together, tried):
+    """Writes down where construction stops."""
+    st[CONSTRUCT_ACCEPT], st[CONSTRUCT_COMPONENT] = accept, component
+    st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TOGETHER], st[CONSTRUCT_TRIED] = written, together, tried
 
 
 def construct(
@@ -263,18 +262,13 @@ def construct(
     ki,
     kf,
 ):
-    """Walks back from accepting events and writes sequences; stops when `found` is full (1), or the limit met (3).
-
-    It also stops (1) after so many tries as st[9] says, so that whoever calls can look at the clock.
-
-    st: 4 the accept, 5 the component to bind next (COMPONENTS: none yet), 6 sequences written, 7 those of this accept,
-    8 candidates that were looked at.
-    """
+    """Walks back from accepting events and writes sequences, from where `st` says, and gives back a status."""
     last = COMPONENTS - 1
     ring = stack.shape[1] - 1
-    number, c, written, own, tried = st[4], st[5], st[6], st[7], st[8]
-    while number < st[2]:
-        end_row = accepts[number, 0]
+    number, c = st[CONSTRUCT_ACCEPT], st[CONSTRUCT_COMPONENT]
+    written, own, tried = st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TOGETHER], st[CONSTRUCT_TRIED]
+    while number < st[SCAN_ACCEPTS]:
+        end_row = accepts[number, ACCEPT_ROW]
         if c == COMPONENTS:
             own = 0
             rows[last] = end_row
@@ -289,38 +283,42 @@ def construct(
                 continue
             if last == 0:
                 if written == len(found):
-                    st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
-                    return 1
+                    leave(st, number, c, written, own, tried)
+                    return OUTPUT_FULL
                 found[written, 0] = rows[0]
                 written += 1
                 number += 1
                 continue
             if BASIC:
-                enough = extract(end_row, accepts[number, 1], node, base, stack, size, times, positions, ki, kf)
+                enough = extract(
+                    end_row, accepts[number, ACCEPT_RIP], node, base, stack, size, times, positions, ki, kf
+                )
                 if enough < 0:
-                    st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
-                    return 2
+                    leave(st, number, c, written, own, tried)
+                    return NEEDS_ROOM
                 if enough == 0:
                     number += 1
                     continue
             c = last - 1
-            cursor[c] = 0 if BASIC else accepts[number, 1]
+            cursor[c] = 0 if BASIC else accepts[number, ACCEPT_RIP]
         while c < last:
-            if tried > st[9]:
-                st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
-                return 1
+            if tried > st[CONSTRUCT_WORK]:
+                leave(st, number, c, written, own, tried)
+                return PAUSED
             k = cursor[c]
             if k < (0 if BASIC else base[c]):
                 c += 1
                 if c < last:
-                    cursor[c] = stack[c, cursor[c] & ring, 2]
+                    cursor[c] = stack[c, cursor[c] & ring, INSTANCE_BELOW]
                 continue
             place = k & ring
-            if WINDOW_IN_CONSTRUCTION and not in_window(stack[c, place, 1], end_row, times, positions, ki, kf):
+            if WINDOW_IN_CONSTRUCTION and not in_window(
+                stack[c, place, INSTANCE_START], end_row, times, positions, ki, kf
+            ):
                 # Instances below it follow first events that are no younger.
                 cursor[c] = -1
                 continue
-            rows[c] = stack[c, place, 0]
+            rows[c] = stack[c, place, INSTANCE_ROW]
             tried += 1
             verdict = bound_ok(
                 c, rows, codes, negative, entry_keys, directory, buckets, times, positions, columns, ki, kf
@@ -330,19 +328,19 @@ def construct(
             if verdict < 0:
                 return verdict
             if verdict == 1 and c > 0:
-                cursor[c - 1] = stack[c, place, 3]
+                cursor[c - 1] = stack[c, place, INSTANCE_RIP]
                 c -= 1
                 continue
             if verdict == 1:
                 if written == len(found) or own == limit:
-                    st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
-                    return 3 if own == limit else 1
+                    leave(st, number, c, written, own, tried)
+                    return TOO_MANY_MATCHES if own == limit else OUTPUT_FULL
                 for i in range(COMPONENTS):
                     found[written, i] = rows[i]
                 written += 1
                 own += 1
-            cursor[c] = stack[c, place, 2]
+            cursor[c] = stack[c, place, INSTANCE_BELOW]
         c = COMPONENTS
         number += 1
-    st[4], st[5], st[6], st[7], st[8] = number, c, written, own, tried
-    return 0
+    leave(st, number, c, written, own, tried)
+    return DONE
