@@ -59,16 +59,7 @@ from kleene.engine.compiled.arrays.expand_counters import (
     TOTAL_ROWS,
     TOTALS,
 )
-from kleene.engine.compiled.arrays.groups import (
-    GROUP_COLUMNS,
-    GROUP_END,
-    GROUP_FIRST,
-    GROUP_FRESH,
-    GROUP_KEPT,
-    GROUP_KEPT_COUNT,
-    GROUP_STORED,
-    GROUP_STORED_COUNT,
-)
+from kleene.engine.compiled.arrays.groups import GROUP_COLUMNS, GROUP_END, GROUP_FRESH, GROUP_STORED, GROUP_STORED_COUNT
 from kleene.engine.compiled.arrays.nodes import NODE_LIST_START, NODE_ROW, NODE_START
 from kleene.engine.compiled.arrays.own_events import OWN_COLUMNS
 from kleene.engine.compiled.arrays.runs import RUN_REGISTERS, RUN_START
@@ -103,6 +94,7 @@ from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
+from kleene.engine.compiled.open_runs import begins_of, groups_of, sizes_of, stored_runs
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.registers import forget_strings
@@ -313,7 +305,7 @@ class SaseProgress:
         times = np.ascontiguousarray(grouped.permuted(all_times))
         if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
             raise GaveUpError(ir.Attribute(None, query.order_by[0]))
-        groups = self._groups(grouped, fresh_from)
+        groups = groups_of(grouped, fresh_from, self.run_begins, self.run_counts)
         feed = Feed(
             table,
             grouped,
@@ -354,23 +346,12 @@ class SaseProgress:
             self.run_counts = np.concatenate([self.run_counts, zeros])
             self.ended = np.concatenate([self.ended, zeros - 1])
 
-    def _groups(self, grouped: Grouped, fresh_from: int) -> Array:
-        """For each partition here: its fresh rows, its runs (where, how many), room for what is kept, all its rows."""
-        groups = np.zeros((len(grouped.numbers), GROUP_COLUMNS), np.int64)
-        groups[:, GROUP_FIRST] = grouped.begins[:-1]
-        groups[:, GROUP_END] = grouped.begins[1:]
-        fresh = np.concatenate([[0], np.cumsum(grouped.order >= fresh_from)])
-        groups[:, GROUP_FRESH] = groups[:, GROUP_END] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
-        groups[:, GROUP_STORED] = self.run_begins[grouped.numbers]
-        groups[:, GROUP_STORED_COUNT] = self.run_counts[grouped.numbers]
-        return groups
-
     def _event_positions(self, grouped: Grouped, groups: Array, fresh_from: int) -> Array:
         """The place of each event in its partition, since the beginning of the stream."""
         rows = len(grouped)
         if not rows:
             return EMPTY
-        sizes = groups[:, GROUP_END] - groups[:, GROUP_FIRST]
+        sizes = sizes_of(groups)
         own = np.arange(rows) - np.repeat(groups[:, GROUP_FRESH] - self.next_positions[grouped.numbers], sizes)
         if fresh_from:
             old = grouped.order < fresh_from
@@ -805,7 +786,7 @@ class SaseProgress:
         if feed.index is None:
             first_bit = 2 * len(self.program.query.components)
             rows = [np.flatnonzero((feed.bits >> (first_bit + n)) & 1) for n in feed.kernel.generated.judges]
-            groups = np.repeat(np.arange(len(feed.groups)), feed.groups[:, GROUP_END] - feed.groups[:, GROUP_FIRST])
+            groups = np.repeat(np.arange(len(feed.groups)), sizes_of(feed.groups))
             feed.index = negation_index(rows, [groups[own] for own in rows], feed.any_times, self.window.in_time)
         return feed.index
 
@@ -881,8 +862,7 @@ class SaseProgress:
         in_table = np.argsort(positions, kind="stable")
         rows, positions = rows[in_table], positions[in_table]
         self.kept_table, self.kept_at = feed.table.take(pa.array(positions)).combine_chunks(), positions
-        sizes = feed.groups[:, GROUP_END] - feed.groups[:, GROUP_FIRST]
-        self.kept_numbers = np.repeat(feed.grouped.numbers, sizes)[rows]
+        self.kept_numbers = np.repeat(feed.grouped.numbers, sizes_of(feed.groups))[rows]
         self.kept_positions = feed.positions[rows]
         place = np.full(len(feed.grouped), -1, np.int64)
         place[rows] = np.arange(len(rows))
@@ -912,23 +892,10 @@ class SaseProgress:
         """The runs kept of the partitions seen here, and those of the others, one partition after the other."""
         assert self.buffer is not None
         buffer = self.buffer
-        begins = self.run_begins.copy()
-        seen = feed.grouped.numbers
-        self.run_counts[seen] = feed.groups[:, GROUP_KEPT_COUNT]
-        is_seen = np.zeros(len(self.run_counts), np.bool_)
-        is_seen[seen] = True
-        begins[seen] = feed.groups[:, GROUP_KEPT]
-        total = int(self.run_counts.sum())
-        self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)
-        within = np.arange(total) - np.repeat(self.run_begins, self.run_counts)
-        source = np.repeat(begins, self.run_counts) + within
-        from_kept = np.repeat(is_seen, self.run_counts)
-        for kind in "if":
-            kept, stored = getattr(buffer, f"kept_{kind}"), getattr(buffer, f"stored_{kind}")
-            new = np.zeros((max(total, ROOM), stored.shape[1]), stored.dtype)
-            new[:total][from_kept] = kept[source[from_kept]]
-            new[:total][~from_kept] = stored[source[~from_kept]]
-            setattr(buffer, f"stored_{kind}", new)
+        arrays = ((buffer.kept_i, buffer.stored_i), (buffer.kept_f, buffer.stored_f))
+        self.run_begins, self.run_counts, (buffer.stored_i, buffer.stored_f) = stored_runs(
+            feed.grouped, feed.groups, self.run_begins, self.run_counts, arrays, ROOM
+        )
 
     def _drop_expired(self, feed: Feed) -> None:
         """Runs whose window has closed by now, also in partitions that have fallen silent."""
@@ -942,7 +909,7 @@ class SaseProgress:
             is_open = feed.latest - times[self.buffer.stored_i[:runs, RUN_START]] < size
         numbers = np.repeat(np.arange(len(self.run_counts)), self.run_counts)[is_open]
         self.run_counts = np.bincount(numbers, minlength=len(self.run_counts)).astype(np.int64)
-        self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)
+        self.run_begins = begins_of(self.run_counts)
         for kind in "if":
             stored = getattr(self.buffer, f"stored_{kind}")
             stored[: len(numbers)] = stored[:runs][is_open]
