@@ -158,9 +158,14 @@ class Buffer:
             setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
 
     @property
+    def arrays(self) -> tuple[Array, ...]:
+        """All of them, as the kernel takes them."""
+        runs = (self.stored_i, self.stored_f, self.kept_i, self.kept_f, self.ri, self.rf, self.ni, self.nf)
+        return (*runs, self.node, self.edge, self.version, self.done, self.slots)
+
+    @property
     def bytes(self) -> int:
-        names = ("node", "edge", "version", "done", "slots", "ri", "rf", "ni", "nf", "kept_i", "kept_f", "stored_i")
-        return int(sum(getattr(self, name).nbytes for name in names))
+        return sum(array.nbytes for array in self.arrays)
 
     def make_larger(self, times: int) -> None:
         for name in ("node", "edge", "version", "done"):

@@ -68,9 +68,14 @@ class Partial:
             setattr(self, f"{name}f", np.zeros((ROOM, self.floats), np.float64))
 
     @property
+    def arrays(self) -> tuple[Array, ...]:
+        """All of them, as the kernel takes them."""
+        open_ = (self.stored_i, self.stored_f, self.kept_i, self.kept_f, self.ri, self.rf)
+        return (*open_, self.found, self.oi, self.of)
+
+    @property
     def bytes(self) -> int:
-        arrays = (self.ri, self.rf, self.kept_i, self.kept_f, self.stored_i, self.stored_f, self.oi, self.of)
-        return int(self.found.nbytes + sum(array.nbytes for array in arrays))
+        return sum(array.nbytes for array in self.arrays)
 
     def grow(self, matches: int, partial: int, kept: int) -> None:
         if 2 * matches + 2 > len(self.found):
@@ -134,28 +139,10 @@ def run_regex(
     st = np.zeros(REGEX_COUNTERS, np.int64)
     st[REGEX_RUN_LIMIT], st[REGEX_KEEPS], st[REGEX_WORK] = run_limit, 1 if more_events else 0, WORK_AT_ONCE
     with np.errstate(all="ignore"):
-        kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
+        kernel.functions["classify"](bits, 0, rows, *given)
         while True:
-            status = kernel.functions["match_events"](
-                st,
-                groups,
-                bits,
-                generated.follow,
-                generated.of_variable,
-                generated.accepting,
-                partial.stored_i,
-                partial.stored_f,
-                partial.kept_i,
-                partial.kept_f,
-                partial.ri,
-                partial.rf,
-                partial.found,
-                partial.oi,
-                partial.of,
-                given.columns,
-                given.integers,
-                given.floats,
-            )
+            automaton = (generated.follow, generated.of_variable, generated.accepting)
+            status = kernel.functions["match_events"](st, groups, bits, *automaton, *partial.arrays, *given)
             budget.reach(int(st[REGEX_ROW]))
             if status == PAUSED:
                 continue

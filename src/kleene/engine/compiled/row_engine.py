@@ -269,32 +269,15 @@ class Search:
         st[SEARCH_MOST_STEPS] = self._run_limit + 100 * rows
         st[SEARCH_WORK] = WORK_AT_ONCE
         tables, failed = generated.tables, self._marks(rows)
-        counted = np.zeros(len(self._groups if searches is None else searches), np.int64)  # matches given out before
+        automaton = (tables.edge_begin, tables.edge_target, tables.edge_variable, tables.next_bits, tables.variable_of)
+        search, searched = self._kernel.functions["search"], self._groups if searches is None else searches
+        counted = np.zeros(len(searched), np.int64)  # matches given out before
         with np.errstate(all="ignore"):
-            self._kernel.functions["classify"](bits, self._groups, given.columns, given.integers, given.floats)
+            self._kernel.functions["classify"](bits, self._groups, *given)
         while True:
             with np.errstate(all="ignore"):
-                status = self._kernel.functions["search"](
-                    st,
-                    self._groups if searches is None else searches,
-                    bits,
-                    times,
-                    tables.edge_begin,
-                    tables.edge_target,
-                    tables.edge_variable,
-                    tables.next_bits,
-                    tables.variable_of,
-                    failed,
-                    *arrays.stack,
-                    arrays.ri,
-                    arrays.rf,
-                    arrays.found,
-                    arrays.states,
-                    seen,
-                    given.columns,
-                    given.integers,
-                    given.floats,
-                )
+                room = (*arrays.stack, arrays.ri, arrays.rf, arrays.found, arrays.states)
+                status = search(st, searched, bits, times, *automaton, failed, *room, seen, *given)
             budget.reach(int(st[SEARCH_START]))
             if status == NEEDS_ROOM:
                 budget.hold("the stack of the search", 3 * arrays.stack_bytes)

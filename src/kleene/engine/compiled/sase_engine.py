@@ -145,6 +145,11 @@ class Feed:
     index: NegationIndex | None = None
 
     @property
+    def events(self) -> tuple[Array, ...]:
+        """The events as the loops over runs take them."""
+        return self.groups, self.bits, self.any_times, self.positions
+
+    @property
     def any_times(self) -> Array:
         return self.float_times if len(self.float_times) else self.times
 
@@ -295,7 +300,7 @@ class SaseProgress:
         )
         bits = np.zeros(table.num_rows, np.int64)
         with np.errstate(all="ignore"):
-            kernel.functions["classify"](bits, 0, len(bits), given.columns, given.integers, given.floats)
+            kernel.functions["classify"](bits, 0, len(bits), *given)
         if self._may_leave_out:
             codes = np.where(bits == 0, -1, codes)
         grouped = group(codes, count, self.program.jit)
@@ -496,30 +501,7 @@ class SaseProgress:
         while True:
             buffer, counts = self.buffer, self.buffer.counts
             with np.errstate(all="ignore"):
-                status = advance(
-                    counts,
-                    feed.groups,
-                    feed.bits,
-                    feed.any_times,
-                    feed.positions,
-                    buffer.stored_i,
-                    buffer.stored_f,
-                    buffer.kept_i,
-                    buffer.kept_f,
-                    buffer.ri,
-                    buffer.rf,
-                    buffer.ni,
-                    buffer.nf,
-                    buffer.node,
-                    buffer.edge,
-                    buffer.version,
-                    buffer.done,
-                    buffer.slots,
-                    current,
-                    feed.given.columns,
-                    feed.given.integers,
-                    feed.given.floats,
-                )
+                status = advance(counts, *feed.events, *buffer.arrays, current, *feed.given)
             if status <= FIRST_ERROR:
                 raise feed.kernel.generated.layout.failure(status)
             if status == TOO_MANY_RUNS:
@@ -627,32 +609,13 @@ class SaseProgress:
         resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, OWN_COLUMNS), np.int64)
         st, rows = np.zeros(BACKTRACK_COUNTERS, np.int64), 8 * ROOM
         st[BACKTRACK_START], st[BACKTRACK_RUN_LIMIT], st[BACKTRACK_WORK] = -1, self.run_limit, WORK_AT_ONCE
-        status = PAUSED
+        backtrack, status = feed.kernel.functions["backtrack"], PAUSED
         while status != DONE:
             offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
             p, group_of = np.empty(rows, ROW), np.zeros(rows // 4, np.int64)
             with np.errstate(all="ignore"):
-                status = feed.kernel.functions["backtrack"](
-                    st,
-                    feed.groups,
-                    feed.bits,
-                    feed.any_times,
-                    feed.positions,
-                    ri,
-                    rf,
-                    resume,
-                    ni,
-                    nf,
-                    own,
-                    offsets,
-                    lengths,
-                    p,
-                    group_of,
-                    self.buffer.node,
-                    feed.given.columns,
-                    feed.given.integers,
-                    feed.given.floats,
-                )
+                runs, matches = (ri, rf, resume, ni, nf, own), (offsets, lengths, p, group_of)
+                status = backtrack(st, *feed.events, *runs, *matches, self.buffer.node, *feed.given)
             if status <= FIRST_ERROR:
                 raise feed.kernel.generated.layout.failure(status)
             if status == TOO_MANY_RUNS:
@@ -773,9 +736,7 @@ class SaseProgress:
                 np.ascontiguousarray(group_of),
                 *self._index(feed).arguments,
                 feed.any_times,
-                feed.given.columns,
-                feed.given.integers,
-                feed.given.floats,
+                *feed.given,
             )
         if status <= FIRST_ERROR:
             raise feed.kernel.generated.layout.failure(status)

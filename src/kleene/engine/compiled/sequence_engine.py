@@ -104,15 +104,7 @@ class Feed:
 
     @property
     def context(self) -> tuple[Any, ...]:
-        return (
-            self.codes,
-            *self.index.arguments,
-            self.times,
-            self.positions,
-            self.given.columns,
-            self.given.integers,
-            self.given.floats,
-        )
+        return (self.codes, *self.index.arguments, self.times, self.positions, *self.given)
 
 
 class SequenceProgress:
@@ -210,7 +202,7 @@ class SequenceProgress:
         positions = self._event_positions(numbers, fresh_from)
         bits, relevant, classifying = np.empty(rows, np.int64), np.empty(rows + 1, np.int64), perf_counter()
         with np.errstate(all="ignore"):
-            count = kernel.functions["classify"](bits, relevant, 0, rows, given.columns, given.integers, given.floats)
+            count = kernel.functions["classify"](bits, relevant, 0, rows, *given)
         relevant = relevant[:count]
         seconds = perf_counter() - classifying
         codes = self._codes(table, generated, relevant, is_whole)
@@ -318,25 +310,9 @@ class SequenceProgress:
             st[SCAN_ACCEPTS] = st[CONSTRUCT_ACCEPT] = 0
             started = perf_counter()
             with np.errstate(all="ignore"):
-                status = scan(
-                    st,
-                    feed.bits,
-                    feed.relevant,
-                    feed.codes,
-                    feed.times,
-                    feed.positions,
-                    stacks.stack,
-                    stacks.base,
-                    stacks.top,
-                    stacks.heads,
-                    feed.heights,
-                    accepts,
-                    scratch.at,
-                    stacks.node,
-                    feed.given.columns,
-                    feed.given.integers,
-                    feed.given.floats,
-                )
+                events = (feed.bits, feed.relevant, feed.codes, feed.times, feed.positions)
+                on_stacks = (stacks.stack, stacks.base, stacks.top, stacks.heads, feed.heights)
+                status = scan(st, *events, *on_stacks, accepts, scratch.at, stacks.node, *feed.given)
             self._check(feed, status)
             meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
@@ -348,25 +324,15 @@ class SequenceProgress:
                 stacks.grow()
 
     def _construct(self, feed: Feed, st: Array, accepts: Array, scratch: Scratch) -> Iterator[Array]:
-        stacks, meter = self.stacks, self.meter
+        stacks, meter, construct = self.stacks, self.meter, feed.kernel.functions["construct"]
         while True:
             started = perf_counter()
             st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TRIED] = 0, 0
             stack = scratch.stack if self.program.is_basic else stacks.stack
             with np.errstate(all="ignore"):
-                status = feed.kernel.functions["construct"](
-                    st,
-                    accepts,
-                    scratch.found,
-                    scratch.rows,
-                    scratch.cursor,
-                    scratch.size,
-                    self.run_limit,
-                    stack,
-                    stacks.base,
-                    stacks.node,
-                    *feed.context,
-                )
+                room = (scratch.found, scratch.rows, scratch.cursor, scratch.size)
+                on_stacks = (stack, stacks.base, stacks.node)
+                status = construct(st, accepts, *room, self.run_limit, *on_stacks, *feed.context)
             self._check(feed, status)
             if status == TOO_MANY_MATCHES:
                 raise self._too_many(feed, int(accepts[st[CONSTRUCT_ACCEPT], ACCEPT_ROW]))
