@@ -70,7 +70,7 @@ from kleene.engine.compiled.batches import (
 )
 from kleene.engine.compiled.buffer import Time, wake_time
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
-from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.failures import GaveUpError, check_span
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window
@@ -353,9 +353,9 @@ def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped, now: Ti
     if not has_time_window(query):
         return np.zeros(1, np.float64 if query.time_type == FLOAT else np.int64)
     name = query.order_by[0].name
-    column = table.column(name)
     times = times_array(table, name, query.time_type)
-    if column.null_count or (times.dtype == np.int64 and len(times) and int(times.max()) - int(times.min()) >= 2**62):
+    check_span(times, name)
+    if table.column(name).null_count:
         raise GaveUpError(ir.Attribute(None, name))
     times = grouped.permuted(times)
     return np.ascontiguousarray(times if now is None else np.append(times, times.dtype.type(now)))

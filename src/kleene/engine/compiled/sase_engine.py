@@ -90,19 +90,19 @@ from kleene.engine.compiled.batches import (
 )
 from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Time, Window, latest_of, loaded_buffer, wakes_at
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
-from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.failures import check_span
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.open_runs import begins_of, groups_of, sizes_of, stored_runs
-from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.partitions import Partitions, partition_text
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.compiled.sase import Generated, generate
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.matches import FlatMatches, joined
 from kleene.engine.saved_parts import SavedParts, require, require_runs, require_within
-from kleene.errors import ExecutionError, LimitError, printable
+from kleene.errors import ExecutionError, LimitError
 from kleene.ir import expr as ir
 from kleene.ir.options import Format, Strategy
 
@@ -308,8 +308,7 @@ class SaseProgress:
             given, bits = permuted_arguments(given, grouped), np.ascontiguousarray(bits[grouped.order])
         all_times = times_array(table, query.order_by[0], query.time_type)
         times = np.ascontiguousarray(grouped.permuted(all_times))
-        if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
-            raise GaveUpError(ir.Attribute(None, query.order_by[0]))
+        check_span(times, query.order_by[0])
         groups = groups_of(grouped, fresh_from, self.run_begins, self.run_counts)
         feed = Feed(
             table,
@@ -792,10 +791,7 @@ class SaseProgress:
         )
 
     def _partition_of(self, feed: Feed, row: int) -> str:
-        names = self.program.query.partition_by
-        values = [feed.table.column(name)[int(feed.grouped.order[row])].as_py() for name in names]
-        where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
-        return printable(where, 200) if where else "of all events"
+        return partition_text(feed.table, self.program.query.partition_by, int(feed.grouped.order[row]))
 
     # --- keeping -------------------------------------------------------------------------------------------------
 

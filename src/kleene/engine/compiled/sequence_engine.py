@@ -46,11 +46,11 @@ from kleene.engine.compiled.batches import (
 )
 from kleene.engine.compiled.buffer import Time, Window, latest_of, wakes_at
 from kleene.engine.compiled.columns import Array, Dictionary, check_readable, times_array
-from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.failures import check_span
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
-from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.partitions import Partitions, partition_text
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence, prunes
 from kleene.engine.compiled.stacks import Scratch, Stacks
@@ -58,8 +58,7 @@ from kleene.engine.inputs import attribute_type
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_type
 from kleene.engine.saved_parts import SavedParts, require
-from kleene.errors import ExecutionError, LimitError, printable
-from kleene.ir import expr as ir
+from kleene.errors import ExecutionError, LimitError
 from kleene.ir.options import Format
 from kleene.plan.operators import Pipeline, SequenceScan
 
@@ -196,8 +195,7 @@ class SequenceProgress:
         rows = table.num_rows
         given = arguments(generated.layout, table, query.schema, types_of(query.schema), one_group(rows), Dictionary())
         times = times_array(table, query.order_by[0], query.time_type)
-        if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
-            raise GaveUpError(ir.Attribute(None, query.order_by[0]))
+        check_span(times, query.order_by[0])
         numbers = self._partition_numbers(table, is_whole)
         positions = self._event_positions(numbers, fresh_from)
         bits, relevant, classifying = np.empty(rows, np.int64), np.empty(rows + 1, np.int64), perf_counter()
@@ -386,12 +384,9 @@ class SequenceProgress:
         return found
 
     def _too_many(self, feed: Feed, row: int) -> ExecutionError:
-        names = self.program.query.partition_by
-        values = [feed.table.column(name)[row].as_py() for name in names]
-        where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
         return LimitError(
-            f"one event of the partition {printable(where, 200) if where else 'of all events'} completes more than "
-            f"{self.run_limit:,} sequences",
+            f"one event of the partition {partition_text(feed.table, self.program.query.partition_by, row)} completes "
+            f"more than {self.run_limit:,} sequences",
             hint="Narrow the query (a shorter WITHIN, an equivalence test, more predicates), or raise run_limit.",
         )
 
