@@ -49,7 +49,7 @@ class Partitions:
         return numbers
 
     def keep(self, used: Array) -> Array:
-        """Forgets the partitions that are not used; gives back the new number of each."""
+        """Forgets the partitions that are not used, and gives back the new number of each."""
         new = np.cumsum(used) - 1
         self._numbers = {key: int(new[number]) for key, number in self._numbers.items() if used[number]}
         if self.table is not None:

@@ -162,7 +162,7 @@ def run_regex(
 
 
 class RegexProgress:
-    """How far a stream of events has come. Events themselves are kept only if an output collects them."""
+    """How far a stream of events has come. It keeps events only if an output collects them."""
 
     def __init__(self, program: RegexProgram, run_limit: int) -> None:
         self.program, self.run_limit, self.budget = program, run_limit, Budget()

@@ -156,7 +156,7 @@ class Feed:
 
 @dataclass(slots=True)
 class Pending:
-    """Matches that wait for the end of their window, because an event after them may forbid them."""
+    """Matches that wait until their window ends, because an event after them may forbid them."""
 
     matches: FlatMatches
     numbers: Array  # of their partitions
@@ -209,10 +209,10 @@ class SaseProgress:
         return feed.table, self._arranged(feed, parts)
 
     def blocks(self, table: pa.Table, is_last: bool, codes: Array | None = None) -> Iterator[Block]:
-        """The same in blocks, each given out before the next is made; positions are those in the table with all kept.
+        """The same in blocks, each given out before the next is made. Positions count the kept events, too.
 
-        Where partitions mix, or matches wait for the end of their windows, a block may be followed by matches that come
-        before it.
+        If partitions mix, or matches wait until their windows end, a later block may have matches that come before
+        those of an earlier one.
         """
         feed = self._read(table, is_last, codes, None)
         held: list[FlatMatches] = []
@@ -255,7 +255,7 @@ class SaseProgress:
         self._spent_since(started)
 
     def _spent_since(self, started: float) -> None:
-        """Counts the time since then, of which judging has its own count."""
+        """Counts the time since then, without the time of judging, which is counted separately."""
         self.meter.add("RunScan", 0, 0, perf_counter() - self.meter.seconds("Judge") - started)
 
     def _arranged(self, feed: Feed, parts: list[FlatMatches]) -> FlatMatches:
@@ -274,7 +274,7 @@ class SaseProgress:
                 self._forget_partitions()
 
     def completions(self, table: pa.Table) -> tuple[Feed, Array]:
-        """For compressed output: the events as the kernels see them, and every completion; the buffer stays whole."""
+        """For compressed output: the events as the kernels see them, and all completions. The buffer is kept whole."""
         self.keeps_buffer = True
         feed = self._prepare(table, True)
         assert self.buffer is not None
@@ -327,7 +327,7 @@ class SaseProgress:
 
     @property
     def _may_leave_out(self) -> bool:
-        """Whether events that no component and no negation can use need not be looked at."""
+        """Whether the kernel can skip events that no component and no negation can use."""
         skips = self.program.query.strategy in (Strategy.SKIP_TILL_NEXT_MATCH, Strategy.SKIP_TILL_ANY_MATCH)
         return skips and self.window.kind != WINDOW_IN_EVENTS
 
@@ -420,7 +420,7 @@ class SaseProgress:
         return not self.open_runs and not self.kept_events
 
     def wakes_at(self) -> Time | None:
-        """When time alone, without an event, may have an effect; None if it never does."""
+        """When time alone may have an effect, without an event; None if it never does."""
         since = EMPTY
         if self.pending is not None:
             waiting = self.pending.matches
@@ -430,7 +430,7 @@ class SaseProgress:
     # --- saving ---------------------------------------------------------------------------------------------------
 
     def saved(self) -> dict[str, Any]:
-        """All that the progress is, as the parts of a snapshot."""
+        """The whole progress, as the parts of a snapshot."""
         parts: dict[str, Any] = {
             "strings": self.dictionary.strings,
             "nullable": sorted(self.nullable),
@@ -457,7 +457,7 @@ class SaseProgress:
         return {name: part for name, part in parts.items() if part is not None}
 
     def load(self, parts: SavedParts) -> None:
-        """Goes on from where the parts were saved."""
+        """Continues from where the parts were saved."""
         self.dictionary = Dictionary(parts.strings("strings"))
         self.nullable = parts.column_names("nullable")
         self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
@@ -493,7 +493,7 @@ class SaseProgress:
     # --- running -------------------------------------------------------------------------------------------------
 
     def _visits(self, feed: Feed) -> Iterator[int]:
-        """Runs the kernel; gives back control with the number of completions whenever they must be read out."""
+        """Runs the kernel, and yields the number of completions whenever they must be read out."""
         assert self.buffer is not None
         advance = feed.kernel.functions["advance"]
         current = np.empty(len(self.program.query.components), np.int64)
@@ -514,7 +514,7 @@ class SaseProgress:
                 self._make_room(feed)
 
     def _make_room(self, feed: Feed) -> None:
-        """Drops what no run can reach any more; what is still more than half full gets twice the room."""
+        """Drops what no run can reach any more. Arrays that are still more than half full get twice the room."""
         assert self.buffer is not None
         if not self.keeps_buffer:
             self._collect_garbage(feed)
@@ -751,7 +751,7 @@ class SaseProgress:
         return feed.index
 
     def _wait_for_the_end(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
-        """Matches whose window has closed, or whose input has ended; the others wait."""
+        """The matches whose window has closed, or all if the input has ended; the others wait."""
         assert self.buffer is not None
         if self.pending is not None:
             place = np.full(len(self.next_positions), 0, np.int64)
@@ -796,7 +796,7 @@ class SaseProgress:
     # --- keeping -------------------------------------------------------------------------------------------------
 
     def _retain(self, feed: Feed) -> None:
-        """Keeps the runs, and of the events only those that a run, or a negation to come, may still look at."""
+        """Keeps the runs, and the events that a run or a later negation may still look at."""
         assert self.buffer is not None
         buffer, counts = self.buffer, self.buffer.counts
         self._store_runs(feed)
@@ -831,7 +831,7 @@ class SaseProgress:
             self.pending.matches = FlatMatches(old.offsets, old.lengths, place[old.positions])
 
     def _forget_partitions(self) -> None:
-        """Leaves out partitions of which nothing is kept; should events of one come again, it begins anew."""
+        """Forgets partitions of which nothing is kept. If events of one come again, it begins anew."""
         used = self.run_counts > 0
         used[self.kept_numbers] = True
         if self.pending is not None:
@@ -855,7 +855,7 @@ class SaseProgress:
         )
 
     def _drop_expired(self, feed: Feed) -> None:
-        """Runs whose window has closed by now, also in partitions that have fallen silent."""
+        """Drops runs whose window has closed, also in partitions that get no more events."""
         assert self.buffer is not None
         runs = int(self.run_counts.sum())
         size = self.window.in_time
@@ -878,7 +878,7 @@ class SaseProgress:
         feed.groups = groups
 
     def _may_be_negative(self, feed: Feed) -> Array:
-        """Rows that a negation not yet judged may forbid something for."""
+        """The rows with which a negation may still forbid something."""
         index, needed = self._index(feed), np.zeros(len(feed.grouped), np.bool_)
         size = self.window.in_time
         # An event may be looked for until the window of a run that begins now has closed.
@@ -888,7 +888,7 @@ class SaseProgress:
 
 
 PIECE = 1 << 18
-"""A table of more than twice as many events goes through in pieces, which stay in the machine's cache."""
+"""A table with more than twice as many events is matched in pieces, which stay in the machine's cache."""
 
 
 def find_blocks(
@@ -910,7 +910,7 @@ def find_blocks(
 
 
 def _is_in_order_of_time(program: SaseProgram, table: pa.Table) -> bool:
-    """Not so where keys come one after the other: what is late for one of them is not for the next."""
+    """Whether times never go back. Where keys come one after the other they do, and a late run of one is not late."""
     times = times_array(table, program.query.order_by[0], program.query.time_type)
     return bool((times[1:] >= times[:-1]).all())
 
