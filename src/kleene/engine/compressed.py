@@ -72,7 +72,7 @@ class CompressedMatches:
         self._done = np.ascontiguousarray(done[np.argsort(ends, kind="stable")])
         ends = np.sort(ends)
         if self._needs_judge:
-            # What HAVING or a negation forbids can only be told of matches that are made.
+            # What HAVING or a negation forbids is known only of matches that are made.
             kept = [number for number in range(len(self._done)) if len(self._judged(self._done[number : number + 1]))]
             self._done, ends = self._done[kept], ends[kept]
         self._ends, self._begins = np.unique(ends, return_index=True)
@@ -162,7 +162,7 @@ class CompressedMatches:
         return found if found is not None else self._large_counts()
 
     def _small_counts(self) -> list[int] | None:
-        """Counted in 64 bits; None where that is not enough."""
+        """The counts in 64 bits; None if that is not enough."""
         buffer = self._progress.buffer
         if buffer is None:
             return []
@@ -183,7 +183,7 @@ class CompressedMatches:
             room *= 2
 
     def _large_counts(self) -> list[int]:
-        """Counted in Python's integers, by the first event of a match, since windows end by it."""
+        """The counts in Python's integers, by the first event of a match, which decides when its window ends."""
         assert self._progress.buffer is not None
         links = self._progress.buffer.node[: self._progress.buffer.counts[ADVANCE_NODES]].tolist()
         near = _Near(self._progress.window, self._feed)

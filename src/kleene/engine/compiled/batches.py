@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -131,9 +132,8 @@ def nullable_names(table: pa.Table) -> frozenset[str]:
     return frozenset(name for name in table.column_names if table.column(name).null_count)
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """What generated functions read: the tuple of columns, and the constants."""
+class Arguments(NamedTuple):
+    """What every generated function reads, as its last arguments: the tuple of columns, and the constants."""
 
     columns: tuple[Array, ...]
     integers: Array

@@ -112,9 +112,9 @@ def latest_of(times: Array, now: Time | None) -> Any:
 
 
 def wakes_at(window: Window, query: AnalyzedQuery, kept: pa.Table | None, waiting_since: Array) -> Time | None:
-    """When time alone may complete a match that waits, or free the events that are kept; None if it never does.
+    """When time alone may complete a waiting match, or free kept events; None if it never does.
 
-    `waiting_since`: where among the events kept those are whose windows matches wait for.
+    `waiting_since` are the kept events whose windows matches wait for.
     """
     size = window.in_time
     if size is None or kept is None or not kept.num_rows:
@@ -126,7 +126,7 @@ def wakes_at(window: Window, query: AnalyzedQuery, kept: pa.Table | None, waitin
 
 
 def wake_time(time: Any, size: Time) -> Time | None:
-    """When a window that began then is over; None where no clock shows it."""
+    """When a window that began then is over; None if that is no time of a clock."""
     found: Time = time.item() + size
     return found if abs(found) < LAST_TIME else None
 
@@ -158,16 +158,21 @@ class Buffer:
             setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
 
     @property
+    def arrays(self) -> tuple[Array, ...]:
+        """All of them, as the kernel takes them."""
+        runs = (self.stored_i, self.stored_f, self.kept_i, self.kept_f, self.ri, self.rf, self.ni, self.nf)
+        return (*runs, self.node, self.edge, self.version, self.done, self.slots)
+
+    @property
     def bytes(self) -> int:
-        names = ("node", "edge", "version", "done", "slots", "ri", "rf", "ni", "nf", "kept_i", "kept_f", "stored_i")
-        return int(sum(getattr(self, name).nbytes for name in names))
+        return sum(array.nbytes for array in self.arrays)
 
     def make_larger(self, times: int) -> None:
         for name in ("node", "edge", "version", "done"):
             setattr(self, name, grown(getattr(self, name), times * ROOM))
 
     def grow(self, waiting_runs: int) -> None:
-        """Twice the room for what is more than half full; `waiting_runs` must fit when they are loaded."""
+        """Doubles the room of what is more than half full; `waiting_runs` must fit when they are loaded."""
         counts = self.counts
         need = 2 * counts[ADVANCE_RUNS] + 2
         for name, used in zip(("node", "edge", "version", "done"), (*counts[list(_USED)], 0), strict=True):
@@ -184,7 +189,7 @@ class Buffer:
             self.slots = np.zeros(2 * len(self.slots), np.int64)
 
     def collect_garbage(self, roots: list[Root], is_merged: bool, window: tuple[Any, ...], loops: SharedLoops) -> None:
-        """Keeps only what the runs reach, moved together, and tells the runs where it is now."""
+        """Keeps only what the runs reach, moves it together, and tells the runs where it is now."""
         heads = np.ascontiguousarray(np.concatenate([runs[rows, RUN_HEAD] for runs, rows in roots]))
         if is_merged:
             self._keep_lists(roots, heads, window, loops)
@@ -231,7 +236,7 @@ class Buffer:
 def loaded_buffer(
     parts: SavedParts, registers: Registers, kept: int, kleene: Sequence[bool], is_merged: bool, strings: int
 ) -> Buffer:
-    """The buffer that was saved, if it is one in which every way back comes to an end, at an event that is kept."""
+    """The saved buffer, if every way back in it ends, and at an event that is kept."""
     node = parts.array("node", None, NODE_COLUMNS)
     edge = parts.array("edge", None, EDGE_COLUMNS)
     version = parts.array("version", None, VERSION_COLUMNS)
@@ -300,7 +305,7 @@ def _require_versions(node: Array, edge: Array, version: Array, kleene: Sequence
 
 
 def _require_steps(node: Array, after: Array, before: Array, kleene: Sequence[bool]) -> None:
-    """Each way leads from an event to a later one, of the next component, or of the same if that is a Kleene plus."""
+    """Each step leads from an event to a later one, of the next component, or of the same if that is a Kleene plus."""
     step = node[after, NODE_COMPONENT] - node[before, NODE_COMPONENT]
     stays = (step == 0) & np.array(kleene, np.bool_)[node[after, NODE_COMPONENT]]
     require(bool(((step == 1) | stays).all()), "node")
@@ -308,7 +313,7 @@ def _require_steps(node: Array, after: Array, before: Array, kleene: Sequence[bo
 
 
 def _numbers(marks: Array) -> Array:
-    """The new number of what is marked, -1 for the rest, and for -1, which stands last."""
+    """The new numbers of what is marked, -1 for the rest. The last place stands for -1, and stays -1."""
     found = np.where(marks > 0, np.cumsum(marks > 0) - 1, -1)
     found[-1] = -1
     return found

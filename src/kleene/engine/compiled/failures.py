@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.text import expression_text
@@ -22,3 +26,12 @@ class GaveUpError(ExecutionError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return ExecutionError, (self.message, None, self.hint)
+
+
+MOST_APART = 2**62
+
+
+def check_span(times: np.ndarray[Any, Any], name: str) -> None:
+    """Gives up if times of this column are so far apart that their differences may not fit 64 bits."""
+    if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= MOST_APART:
+        raise GaveUpError(ir.Attribute(None, name))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kleene.engine.compiled.batches import partition_codes
 from kleene.engine.compiled.columns import Array
 from kleene.engine.saved_parts import SavedParts, require
+from kleene.errors import printable
 
 
 class Partitions:
@@ -48,7 +49,7 @@ class Partitions:
         return numbers
 
     def keep(self, used: Array) -> Array:
-        """Forgets the partitions that are not used; gives back the new number of each."""
+        """Forgets the partitions that are not used, and gives back the new number of each."""
         new = np.cumsum(used) - 1
         self._numbers = {key: int(new[number]) for key, number in self._numbers.items() if used[number]}
         if self.table is not None:
@@ -84,3 +85,9 @@ def _same(value: Any) -> Any:
     if isinstance(value, float):
         return ("NaN",) if value != value else value + 0.0
     return value
+
+
+def partition_text(table: pa.Table, names: Sequence[str], row: int) -> str:
+    """How a message names the partition of a row of the table."""
+    where = ", ".join(f"{name} = {table.column(name)[row].as_py()!r}" for name in names)
+    return printable(where, 200) if where else "of all events"

@@ -11,16 +11,7 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget
-from kleene.engine.compiled.arrays.groups import (
-    GROUP_COLUMNS,
-    GROUP_END,
-    GROUP_FIRST,
-    GROUP_FRESH,
-    GROUP_KEPT,
-    GROUP_KEPT_COUNT,
-    GROUP_STORED,
-    GROUP_STORED_COUNT,
-)
+from kleene.engine.compiled.arrays.groups import GROUP_STORED_COUNT
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_REGISTERS, PARTIAL_START, PARTIAL_STATES
 from kleene.engine.compiled.arrays.regex_counters import (
     REGEX_COUNTERS,
@@ -37,6 +28,7 @@ from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_COLUMNS
 from kleene.engine.compiled.arrays.statuses import FIRST_ERROR, NEEDS_ROOM, PAUSED, TOO_MANY_RUNS
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown, nullable_names, partition_codes
 from kleene.engine.compiled.columns import Array, Dictionary
+from kleene.engine.compiled.open_runs import groups_of, sizes_of, stored_runs
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.regex_code import GeneratedRegex, generate_regex
@@ -78,9 +70,14 @@ class Partial:
             setattr(self, f"{name}f", np.zeros((ROOM, self.floats), np.float64))
 
     @property
+    def arrays(self) -> tuple[Array, ...]:
+        """All of them, as the kernel takes them."""
+        open_ = (self.stored_i, self.stored_f, self.kept_i, self.kept_f, self.ri, self.rf)
+        return (*open_, self.found, self.oi, self.of)
+
+    @property
     def bytes(self) -> int:
-        arrays = (self.ri, self.rf, self.kept_i, self.kept_f, self.stored_i, self.stored_f, self.oi, self.of)
-        return int(self.found.nbytes + sum(array.nbytes for array in arrays))
+        return sum(array.nbytes for array in self.arrays)
 
     def grow(self, matches: int, partial: int, kept: int) -> None:
         if 2 * matches + 2 > len(self.found):
@@ -113,9 +110,8 @@ class FoundRegex:
 def find_regex(program: RegexProgram, table: pa.Table, run_limit: int, budget: Budget | None = None) -> FoundRegex:
     codes, count = partition_codes(table, program.query.partition_by, null_is_a_key=True)
     grouped = group(codes, count, program.jit)
-    groups = np.zeros((len(grouped.numbers), GROUP_COLUMNS), np.int64)
-    groups[:, GROUP_FRESH] = groups[:, GROUP_FIRST] = grouped.begins[:-1]
-    groups[:, GROUP_END] = grouped.begins[1:]
+    no_runs = np.zeros(max(count, 1), np.int64)
+    groups = groups_of(grouped, 0, no_runs, no_runs)
     nullable = nullable_names(table)
     budget = Budget(events=table.num_rows) if budget is None else budget
     return run_regex(program, table, grouped, groups, run_limit, Dictionary(), nullable, None, False, budget)
@@ -145,28 +141,10 @@ def run_regex(
     st = np.zeros(REGEX_COUNTERS, np.int64)
     st[REGEX_RUN_LIMIT], st[REGEX_KEEPS], st[REGEX_WORK] = run_limit, 1 if more_events else 0, WORK_AT_ONCE
     with np.errstate(all="ignore"):
-        kernel.functions["classify"](bits, 0, rows, given.columns, given.integers, given.floats)
+        kernel.functions["classify"](bits, 0, rows, *given)
         while True:
-            status = kernel.functions["match_events"](
-                st,
-                groups,
-                bits,
-                generated.follow,
-                generated.of_variable,
-                generated.accepting,
-                partial.stored_i,
-                partial.stored_f,
-                partial.kept_i,
-                partial.kept_f,
-                partial.ri,
-                partial.rf,
-                partial.found,
-                partial.oi,
-                partial.of,
-                given.columns,
-                given.integers,
-                given.floats,
-            )
+            automaton = (generated.follow, generated.of_variable, generated.accepting)
+            status = kernel.functions["match_events"](st, groups, bits, *automaton, *partial.arrays, *given)
             budget.reach(int(st[REGEX_ROW]))
             if status == PAUSED:
                 continue
@@ -186,7 +164,7 @@ def run_regex(
 
 
 class RegexProgress:
-    """How far a stream of events has come. Events themselves are kept only if an output collects them."""
+    """How far a stream of events has come. It keeps events only if an output collects them."""
 
     def __init__(self, program: RegexProgram, run_limit: int) -> None:
         self.program, self.run_limit, self.budget = program, run_limit, Budget()
@@ -211,12 +189,7 @@ class RegexProgress:
             codes = np.concatenate([self.kept_numbers, codes])
         grouped = group(codes, max(len(self.partitions), 1), self.program.jit)
         self.nullable |= nullable_names(table)
-        groups = np.zeros((len(grouped.numbers), GROUP_COLUMNS), np.int64)
-        groups[:, GROUP_FIRST], groups[:, GROUP_END] = grouped.begins[:-1], grouped.begins[1:]
-        fresh = np.concatenate([[0], np.cumsum(grouped.order >= fresh_from)])
-        groups[:, GROUP_FRESH] = groups[:, GROUP_END] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
-        groups[:, GROUP_STORED] = self.begins[grouped.numbers]
-        groups[:, GROUP_STORED_COUNT] = self.counts[grouped.numbers]
+        groups = groups_of(grouped, fresh_from, self.begins, self.counts)
         if self.partial is not None and fresh_from:
             place = np.empty(table.num_rows, np.int64)
             place[grouped.order] = np.arange(len(grouped.order))
@@ -239,23 +212,13 @@ class RegexProgress:
         return found
 
     def _retain(self, found: FoundRegex) -> None:
-        partial, groups, grouped = found.partial, found.groups, found.grouped
-        begins = self.begins.copy()
-        begins[grouped.numbers] = groups[:, GROUP_KEPT]
-        is_seen = np.zeros(len(begins), np.bool_)
-        is_seen[grouped.numbers] = True
-        self.counts[grouped.numbers] = groups[:, GROUP_KEPT_COUNT]
-        total = int(self.counts.sum())
-        self.begins = np.concatenate([[0], np.cumsum(self.counts)])[:-1].astype(np.int64)
-        source = np.repeat(begins, self.counts) + np.arange(total) - np.repeat(self.begins, self.counts)
-        from_kept = np.repeat(is_seen, self.counts)
+        partial = found.partial
         fresh = Partial(partial.integers, partial.floats)
-        for kind in "if":
-            kept, stored = getattr(partial, f"kept_{kind}"), getattr(partial, f"stored_{kind}")
-            new = np.zeros((max(total, ROOM), stored.shape[1]), stored.dtype)
-            new[:total][from_kept] = kept[source[from_kept]]
-            new[:total][~from_kept] = stored[source[~from_kept]]
-            setattr(fresh, f"stored_{kind}", new)
+        arrays = ((partial.kept_i, partial.stored_i), (partial.kept_f, partial.stored_f))
+        self.begins, self.counts, (fresh.stored_i, fresh.stored_f) = stored_runs(
+            found.grouped, found.groups, self.begins, self.counts, arrays, ROOM
+        )
+        total = int(self.counts.sum())
         self.partial = fresh
         registers = found.kernel.generated.registers
         self.dictionary = forget_strings(self.dictionary, registers, fresh.stored_i, total)
@@ -273,11 +236,11 @@ class RegexProgress:
         if not found.kernel.generated.collects:
             self.partial.stored_i[:total, PARTIAL_START] = 0
             return
-        groups, grouped = found.groups, found.grouped
+        grouped = found.grouped
         oldest = np.full(len(self.counts), len(grouped.order), np.int64)
         starts = self.partial.stored_i[:total, PARTIAL_START]
         np.minimum.at(oldest, np.repeat(np.arange(len(self.counts)), self.counts), starts)
-        sizes = groups[:, GROUP_END] - groups[:, GROUP_FIRST]
+        sizes = sizes_of(found.groups)
         rows = np.flatnonzero(np.arange(len(grouped.order)) >= np.repeat(oldest[grouped.numbers], sizes))
         positions = grouped.order[rows]
         in_table = np.argsort(positions, kind="stable")

@@ -1,7 +1,7 @@
 """The compiled engine for row patterns: rows in, matches out, in pieces of any size.
 
-Between pieces nothing is kept but rows: those from the start that is not decided yet on, and as many before it as
-conditions look back. When more rows come, its search is made anew.
+Between pieces only rows are kept: those from the first undecided start on, and as many before it as conditions look
+back to. When more rows come, the search from that start begins again.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from kleene.engine.compiled.batches import (
 )
 from kleene.engine.compiled.buffer import Time, wake_time
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
-from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.failures import GaveUpError, check_span
 from kleene.engine.compiled.partitions import Partitions
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window
@@ -93,7 +93,7 @@ WHY_NOT_TO_SKIP = {
     SKIPS_TO_ITS_START: "it is the row where the match began, which would be found forever",
 }
 MOST_MEMO = 1 << 28
-"""Words for the marks of states that failed; beyond that a start is searched as if it were the only one."""
+"""The most words for the marks of states that failed; beyond that the engine gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class RowProgram(Program[GeneratedRows]):
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """The matches in a table, whose rows stand in `grouped`; `groups` tells of each partition what the kernel knows."""
+    """The matches in a table. `grouped` has its rows by partition, `groups` what the kernel knows of each partition."""
 
     table: pa.Table
     grouped: Grouped
@@ -157,7 +157,7 @@ def find_row_matches(
 ) -> Iterator[FoundRows]:
     """All matches in a whole table, partition by partition, in the order in which they were found.
 
-    Those that have more than so many states together come in parts, of which there is at least one.
+    They come in parts of about `states_at_once` states. There is at least one part.
     """
     if program.query.partition_by:
         grouped = group(*partition_codes(table, program.query.partition_by, null_is_a_key=True), program.jit)
@@ -167,7 +167,7 @@ def find_row_matches(
     groups[:, ROW_GROUP_FIRST] = groups[:, ROW_GROUP_START] = grouped.begins[:-1]
     groups[:, ROW_GROUP_END] = groups[:, ROW_GROUP_SEEN_END] = groups[:, ROW_GROUP_STARTS_END] = grouped.begins[1:]
     groups[:, ROW_GROUP_OPENS] = 1
-    if not grouped.is_identity:  # of two errors, that of the partition that came first is told
+    if not grouped.is_identity:  # of two errors, report that of the partition that came first
         groups = groups[np.argsort(grouped.order[groups[:, ROW_GROUP_FIRST]])]
     search = Search(program, table, grouped, groups, run_limit, nullable_names(table), budget)
     return search.parts(states_at_once)
@@ -182,11 +182,11 @@ def find_row_candidates(
     run_limit: int,
     budget: Budget | None = None,
 ) -> FoundRows:
-    """Matches that begin in the own rows of ranges, each of which is a group, by their starts.
+    """The matches that begin in the own rows of ranges, by their starts. Each range is a group.
 
-    Group g's own rows are those from own[g, 0] to own[g, 1]; where they begin with its first row, that is the first of
-    the partition. Matches are those that are found if the search is begun at any of the first own rows, so many as
-    `entries`; where a match of an earlier range ends is not known here.
+    The own rows of a group are those from the first number of `own` to before the second. If they begin with its first
+    row, that is the first row of the partition. Where a match of an earlier range ends is not known here, so the search
+    begins at each of the first own rows, as many as `entries` says, and finds the matches of all these searches.
     """
     groups = np.zeros((len(grouped.numbers), ROW_GROUP_COLUMNS), np.int64)
     groups[:, ROW_GROUP_FIRST] = grouped.begins[:-1]
@@ -254,9 +254,9 @@ class Search:
         searches: Array | None = None,
         seen: Array = EMPTY,
     ) -> Iterator[FoundRows]:
-        """The matches of all groups; or of all searches, which may be several in one group, and mark where they began.
+        """The matches of all groups; or of all searches, several of which may be in one group, and mark their starts.
 
-        Those found so far are given out whenever they have so many states.
+        Whenever the matches found so far have more than `states_at_once` states, they are given out.
         """
         query, generated, arrays, budget = self._program.query, self._generated, self._arrays, self._budget
         assert query.schema is not None
@@ -271,32 +271,15 @@ class Search:
         st[SEARCH_MOST_STEPS] = self._run_limit + 100 * rows
         st[SEARCH_WORK] = WORK_AT_ONCE
         tables, failed = generated.tables, self._marks(rows)
-        counted = np.zeros(len(self._groups if searches is None else searches), np.int64)  # matches given out before
+        automaton = (tables.edge_begin, tables.edge_target, tables.edge_variable, tables.next_bits, tables.variable_of)
+        search, searched = self._kernel.functions["search"], self._groups if searches is None else searches
+        counted = np.zeros(len(searched), np.int64)  # matches given out before
         with np.errstate(all="ignore"):
-            self._kernel.functions["classify"](bits, self._groups, given.columns, given.integers, given.floats)
+            self._kernel.functions["classify"](bits, self._groups, *given)
         while True:
             with np.errstate(all="ignore"):
-                status = self._kernel.functions["search"](
-                    st,
-                    self._groups if searches is None else searches,
-                    bits,
-                    times,
-                    tables.edge_begin,
-                    tables.edge_target,
-                    tables.edge_variable,
-                    tables.next_bits,
-                    tables.variable_of,
-                    failed,
-                    *arrays.stack,
-                    arrays.ri,
-                    arrays.rf,
-                    arrays.found,
-                    arrays.states,
-                    seen,
-                    given.columns,
-                    given.integers,
-                    given.floats,
-                )
+                room = (*arrays.stack, arrays.ri, arrays.rf, arrays.found, arrays.states)
+                status = search(st, searched, bits, times, *automaton, failed, *room, seen, *given)
             budget.reach(int(st[SEARCH_START]))
             if status == NEEDS_ROOM:
                 budget.hold("the stack of the search", 3 * arrays.stack_bytes)
@@ -322,7 +305,7 @@ class Search:
         return np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
 
     def _taken(self, st: Array, counted: Array) -> FoundRows:
-        """The matches so far; their room is free again."""
+        """Takes the matches found so far out of the arrays."""
         matches = _matches(self._arrays.found[: st[SEARCH_MATCHES]], self._arrays.states[: st[SEARCH_STATES]].copy())
         st[SEARCH_MATCHES_BEFORE] -= st[SEARCH_MATCHES]
         st[SEARCH_STATES_BEFORE] -= st[SEARCH_STATES]
@@ -372,9 +355,9 @@ def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped, now: Ti
     if not has_time_window(query):
         return np.zeros(1, np.float64 if query.time_type == FLOAT else np.int64)
     name = query.order_by[0].name
-    column = table.column(name)
     times = times_array(table, name, query.time_type)
-    if column.null_count or (times.dtype == np.int64 and len(times) and int(times.max()) - int(times.min()) >= 2**62):
+    check_span(times, name)
+    if table.column(name).null_count:
         raise GaveUpError(ir.Attribute(None, name))
     times = grouped.permuted(times)
     return np.ascontiguousarray(times if now is None else np.append(times, times.dtype.type(now)))
@@ -400,14 +383,14 @@ def _matches(found: Array, states: Array) -> RowMatches:
 
 
 class _Seen:
-    """Tells classifications of a start row that were there before, in another way."""
+    """Recognizes classifications of a start row that were found before, in another way."""
 
     def __init__(self, variable_of: Array) -> None:
         self._variable_of = variable_of
         self._start, self._paths = -1, set[bytes]()
 
     def distinct(self, matches: RowMatches) -> RowMatches:
-        """Each classification of a start row once, the first of its ways."""
+        """Keeps each classification of a start row once: the first way in which it was found."""
         variables = self._variable_of[matches.states] if len(matches.states) else matches.states
         kept: list[int] = []
         for number, start in enumerate(matches.starts.tolist()):
@@ -461,8 +444,8 @@ def row_matches(found: FoundRows, is_all: bool) -> list[list[RowMatch]]:
 class RowProgress:
     """How far a stream of rows has come, partition by partition. Feed it rows in order.
 
-    Kept are, of each partition, the rows from the start that is not decided yet, and those before it that conditions
-    and measures look back to; how many matches there were; and up to which row it is matched.
+    Of each partition it keeps the rows from the undecided start on, and those before it that conditions and measures
+    look back to; how many matches there were; and up to which row it is matched.
     """
 
     def __init__(self, program: RowProgram, run_limit: int) -> None:
@@ -548,7 +531,7 @@ class RowProgress:
         return is_numbered or has_anchor(query.definition.pattern, at_start=True)
 
     def _forget_partitions(self) -> None:
-        """Leaves out partitions of which nothing is kept; should rows of one come again, it begins anew."""
+        """Forgets partitions of which nothing is kept. If rows of one come again, it begins anew."""
         used = np.zeros(len(self.state), np.bool_)
         used[self.kept_numbers] = True
         if not used.all():
@@ -557,7 +540,7 @@ class RowProgress:
 
     @property
     def open_runs(self) -> int:
-        """Partitions with a start that is not decided: what stands here for runs."""
+        """Partitions with an undecided start, which take the place of runs here."""
         sizes = np.bincount(self.kept_numbers, minlength=len(self.state))
         return int((sizes > self.state[:, PARTITION_DECIDED]).sum())
 
@@ -571,7 +554,7 @@ class RowProgress:
         return not len(self.state)
 
     def wakes_at(self) -> Time | None:
-        """When time alone, without a row, decides about an open start; None if it never does."""
+        """When time alone decides about an open start, without a row; None if it never does."""
         query = self.program.query
         if not has_time_window(query) or self.kept_table is None or not len(self.kept_numbers):
             return None

@@ -60,16 +60,7 @@ from kleene.engine.compiled.arrays.expand_counters import (
     TOTAL_ROWS,
     TOTALS,
 )
-from kleene.engine.compiled.arrays.groups import (
-    GROUP_COLUMNS,
-    GROUP_END,
-    GROUP_FIRST,
-    GROUP_FRESH,
-    GROUP_KEPT,
-    GROUP_KEPT_COUNT,
-    GROUP_STORED,
-    GROUP_STORED_COUNT,
-)
+from kleene.engine.compiled.arrays.groups import GROUP_COLUMNS, GROUP_END, GROUP_FRESH, GROUP_STORED, GROUP_STORED_COUNT
 from kleene.engine.compiled.arrays.nodes import NODE_LIST_START, NODE_ROW, NODE_START
 from kleene.engine.compiled.arrays.own_events import OWN_COLUMNS
 from kleene.engine.compiled.arrays.runs import RUN_REGISTERS, RUN_START
@@ -100,18 +91,19 @@ from kleene.engine.compiled.batches import (
 )
 from kleene.engine.compiled.buffer import ROOM, Buffer, Root, Time, Window, latest_of, loaded_buffer, wakes_at
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
-from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.failures import check_span
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
-from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.open_runs import begins_of, groups_of, sizes_of, stored_runs
+from kleene.engine.compiled.partitions import Partitions, partition_text
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.compiled.sase import Generated, generate
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.matches import FlatMatches, joined
 from kleene.engine.saved_parts import SavedParts, require, require_runs, require_within
-from kleene.errors import ExecutionError, LimitError, printable
+from kleene.errors import ExecutionError, LimitError
 from kleene.ir import expr as ir
 from kleene.ir.options import Format, Strategy
 
@@ -157,13 +149,18 @@ class Feed:
     index: NegationIndex | None = None
 
     @property
+    def events(self) -> tuple[Array, ...]:
+        """The events as the loops over runs take them."""
+        return self.groups, self.bits, self.any_times, self.positions
+
+    @property
     def any_times(self) -> Array:
         return self.float_times if len(self.float_times) else self.times
 
 
 @dataclass(slots=True)
 class Pending:
-    """Matches that wait for the end of their window, because an event after them may forbid them."""
+    """Matches that wait until their window ends, because an event after them may forbid them."""
 
     matches: FlatMatches
     numbers: Array  # of their partitions
@@ -216,10 +213,10 @@ class SaseProgress:
         return feed.table, self._arranged(feed, parts)
 
     def blocks(self, table: pa.Table, is_last: bool, codes: Array | None = None) -> Iterator[Block]:
-        """The same in blocks, each given out before the next is made; positions are those in the table with all kept.
+        """The same in blocks, each given out before the next is made. Positions count the kept events, too.
 
-        Where partitions mix, or matches wait for the end of their windows, a block may be followed by matches that come
-        before it.
+        If partitions mix, or matches wait until their windows end, a later block may have matches that come before
+        those of an earlier one.
         """
         feed = self._read(table, is_last, codes, None)
         held: list[FlatMatches] = []
@@ -262,7 +259,7 @@ class SaseProgress:
         self._spent_since(started)
 
     def _spent_since(self, started: float) -> None:
-        """Counts the time since then, of which judging has its own count."""
+        """Counts the time since then, without the time of judging, which is counted separately."""
         self.meter.add("RunScan", 0, 0, perf_counter() - self.meter.seconds("Judge") - started)
 
     def _arranged(self, feed: Feed, parts: list[FlatMatches]) -> FlatMatches:
@@ -281,7 +278,7 @@ class SaseProgress:
                 self._forget_partitions()
 
     def completions(self, table: pa.Table) -> tuple[Feed, Array]:
-        """For compressed output: the events as the kernels see them, and every completion; the buffer stays whole."""
+        """For compressed output: the events as the kernels see them, and all completions. The buffer is kept whole."""
         self.keeps_buffer = True
         feed = self._prepare(table, True)
         assert self.buffer is not None
@@ -307,7 +304,7 @@ class SaseProgress:
         )
         bits = np.zeros(table.num_rows, np.int64)
         with np.errstate(all="ignore"):
-            kernel.functions["classify"](bits, 0, len(bits), given.columns, given.integers, given.floats)
+            kernel.functions["classify"](bits, 0, len(bits), *given)
         if self._may_leave_out:
             codes = np.where(bits == 0, -1, codes)
         grouped = group(codes, count, self.program.jit)
@@ -315,9 +312,8 @@ class SaseProgress:
             given, bits = permuted_arguments(given, grouped), np.ascontiguousarray(bits[grouped.order])
         all_times = times_array(table, query.order_by[0], query.time_type)
         times = np.ascontiguousarray(grouped.permuted(all_times))
-        if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
-            raise GaveUpError(ir.Attribute(None, query.order_by[0]))
-        groups = self._groups(grouped, fresh_from)
+        check_span(times, query.order_by[0])
+        groups = groups_of(grouped, fresh_from, self.run_begins, self.run_counts)
         feed = Feed(
             table,
             grouped,
@@ -335,7 +331,7 @@ class SaseProgress:
 
     @property
     def _may_leave_out(self) -> bool:
-        """Whether events that no component and no negation can use need not be looked at."""
+        """Whether the kernel can skip events that no component and no negation can use."""
         skips = self.program.query.strategy in (Strategy.SKIP_TILL_NEXT_MATCH, Strategy.SKIP_TILL_ANY_MATCH)
         return skips and self.window.kind != WINDOW_IN_EVENTS
 
@@ -358,23 +354,12 @@ class SaseProgress:
             self.run_counts = np.concatenate([self.run_counts, zeros])
             self.ended = np.concatenate([self.ended, zeros - 1])
 
-    def _groups(self, grouped: Grouped, fresh_from: int) -> Array:
-        """For each partition here: its fresh rows, its runs (where, how many), room for what is kept, all its rows."""
-        groups = np.zeros((len(grouped.numbers), GROUP_COLUMNS), np.int64)
-        groups[:, GROUP_FIRST] = grouped.begins[:-1]
-        groups[:, GROUP_END] = grouped.begins[1:]
-        fresh = np.concatenate([[0], np.cumsum(grouped.order >= fresh_from)])
-        groups[:, GROUP_FRESH] = groups[:, GROUP_END] - (fresh[grouped.begins[1:]] - fresh[grouped.begins[:-1]])
-        groups[:, GROUP_STORED] = self.run_begins[grouped.numbers]
-        groups[:, GROUP_STORED_COUNT] = self.run_counts[grouped.numbers]
-        return groups
-
     def _event_positions(self, grouped: Grouped, groups: Array, fresh_from: int) -> Array:
         """The place of each event in its partition, since the beginning of the stream."""
         rows = len(grouped)
         if not rows:
             return EMPTY
-        sizes = groups[:, GROUP_END] - groups[:, GROUP_FIRST]
+        sizes = sizes_of(groups)
         own = np.arange(rows) - np.repeat(groups[:, GROUP_FRESH] - self.next_positions[grouped.numbers], sizes)
         if fresh_from:
             old = grouped.order < fresh_from
@@ -439,7 +424,7 @@ class SaseProgress:
         return not self.open_runs and not self.kept_events
 
     def wakes_at(self) -> Time | None:
-        """When time alone, without an event, may have an effect; None if it never does."""
+        """When time alone may have an effect, without an event; None if it never does."""
         since = EMPTY
         if self.pending is not None:
             waiting = self.pending.matches
@@ -449,7 +434,7 @@ class SaseProgress:
     # --- saving ---------------------------------------------------------------------------------------------------
 
     def saved(self) -> dict[str, Any]:
-        """All that the progress is, as the parts of a snapshot."""
+        """The whole progress, as the parts of a snapshot."""
         parts: dict[str, Any] = {
             "strings": self.dictionary.strings,
             "nullable": sorted(self.nullable),
@@ -476,7 +461,7 @@ class SaseProgress:
         return {name: part for name, part in parts.items() if part is not None}
 
     def load(self, parts: SavedParts) -> None:
-        """Goes on from where the parts were saved."""
+        """Continues from where the parts were saved."""
         self.dictionary = Dictionary(parts.strings("strings"))
         self.nullable = parts.column_names("nullable")
         self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
@@ -512,37 +497,14 @@ class SaseProgress:
     # --- running -------------------------------------------------------------------------------------------------
 
     def _visits(self, feed: Feed) -> Iterator[int]:
-        """Runs the kernel; gives back control with the number of completions whenever they must be read out."""
+        """Runs the kernel, and yields the number of completions whenever they must be read out."""
         assert self.buffer is not None
         advance = feed.kernel.functions["advance"]
         current = np.empty(len(self.program.query.components), np.int64)
         while True:
             buffer, counts = self.buffer, self.buffer.counts
             with np.errstate(all="ignore"):
-                status = advance(
-                    counts,
-                    feed.groups,
-                    feed.bits,
-                    feed.any_times,
-                    feed.positions,
-                    buffer.stored_i,
-                    buffer.stored_f,
-                    buffer.kept_i,
-                    buffer.kept_f,
-                    buffer.ri,
-                    buffer.rf,
-                    buffer.ni,
-                    buffer.nf,
-                    buffer.node,
-                    buffer.edge,
-                    buffer.version,
-                    buffer.done,
-                    buffer.slots,
-                    current,
-                    feed.given.columns,
-                    feed.given.integers,
-                    feed.given.floats,
-                )
+                status = advance(counts, *feed.events, *buffer.arrays, current, *feed.given)
             if status <= FIRST_ERROR:
                 raise feed.kernel.generated.layout.failure(status)
             if status == TOO_MANY_RUNS:
@@ -556,7 +518,7 @@ class SaseProgress:
                 self._make_room(feed)
 
     def _make_room(self, feed: Feed) -> None:
-        """Drops what no run can reach any more; what is still more than half full gets twice the room."""
+        """Drops what no run can reach any more. Arrays that are still more than half full get twice the room."""
         assert self.buffer is not None
         if not self.keeps_buffer:
             self._collect_garbage(feed)
@@ -650,32 +612,13 @@ class SaseProgress:
         resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, OWN_COLUMNS), np.int64)
         st, rows = np.zeros(BACKTRACK_COUNTERS, np.int64), 8 * ROOM
         st[BACKTRACK_START], st[BACKTRACK_RUN_LIMIT], st[BACKTRACK_WORK] = -1, self.run_limit, WORK_AT_ONCE
-        status = PAUSED
+        backtrack, status = feed.kernel.functions["backtrack"], PAUSED
         while status != DONE:
             offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
             p, group_of = np.empty(rows, ROW), np.zeros(rows // 4, np.int64)
             with np.errstate(all="ignore"):
-                status = feed.kernel.functions["backtrack"](
-                    st,
-                    feed.groups,
-                    feed.bits,
-                    feed.any_times,
-                    feed.positions,
-                    ri,
-                    rf,
-                    resume,
-                    ni,
-                    nf,
-                    own,
-                    offsets,
-                    lengths,
-                    p,
-                    group_of,
-                    self.buffer.node,
-                    feed.given.columns,
-                    feed.given.integers,
-                    feed.given.floats,
-                )
+                runs, matches = (ri, rf, resume, ni, nf, own), (offsets, lengths, p, group_of)
+                status = backtrack(st, *feed.events, *runs, *matches, self.buffer.node, *feed.given)
             if status <= FIRST_ERROR:
                 raise feed.kernel.generated.layout.failure(status)
             if status == TOO_MANY_RUNS:
@@ -796,9 +739,7 @@ class SaseProgress:
                 np.ascontiguousarray(group_of),
                 *self._index(feed).arguments,
                 feed.any_times,
-                feed.given.columns,
-                feed.given.integers,
-                feed.given.floats,
+                *feed.given,
             )
         if status <= FIRST_ERROR:
             raise feed.kernel.generated.layout.failure(status)
@@ -809,12 +750,12 @@ class SaseProgress:
         if feed.index is None:
             first_bit = 2 * len(self.program.query.components)
             rows = [np.flatnonzero((feed.bits >> (first_bit + n)) & 1) for n in feed.kernel.generated.judges]
-            groups = np.repeat(np.arange(len(feed.groups)), feed.groups[:, GROUP_END] - feed.groups[:, GROUP_FIRST])
+            groups = np.repeat(np.arange(len(feed.groups)), sizes_of(feed.groups))
             feed.index = negation_index(rows, [groups[own] for own in rows], feed.any_times, self.window.in_time)
         return feed.index
 
     def _wait_for_the_end(self, feed: Feed, found: FlatMatches, group_of: Array) -> tuple[FlatMatches, Array]:
-        """Matches whose window has closed, or whose input has ended; the others wait."""
+        """The matches whose window has closed, or all if the input has ended; the others wait."""
         assert self.buffer is not None
         if self.pending is not None:
             place = np.full(len(self.next_positions), 0, np.int64)
@@ -854,15 +795,12 @@ class SaseProgress:
         )
 
     def _partition_of(self, feed: Feed, row: int) -> str:
-        names = self.program.query.partition_by
-        values = [feed.table.column(name)[int(feed.grouped.order[row])].as_py() for name in names]
-        where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
-        return printable(where, 200) if where else "of all events"
+        return partition_text(feed.table, self.program.query.partition_by, int(feed.grouped.order[row]))
 
     # --- keeping -------------------------------------------------------------------------------------------------
 
     def _retain(self, feed: Feed) -> None:
-        """Keeps the runs, and of the events only those that a run, or a negation to come, may still look at."""
+        """Keeps the runs, and the events that a run or a later negation may still look at."""
         assert self.buffer is not None
         buffer, counts = self.buffer, self.buffer.counts
         self._store_runs(feed)
@@ -885,8 +823,7 @@ class SaseProgress:
         in_table = np.argsort(positions, kind="stable")
         rows, positions = rows[in_table], positions[in_table]
         self.kept_table, self.kept_at = feed.table.take(pa.array(positions)).combine_chunks(), positions
-        sizes = feed.groups[:, GROUP_END] - feed.groups[:, GROUP_FIRST]
-        self.kept_numbers = np.repeat(feed.grouped.numbers, sizes)[rows]
+        self.kept_numbers = np.repeat(feed.grouped.numbers, sizes_of(feed.groups))[rows]
         self.kept_positions = feed.positions[rows]
         place = np.full(len(feed.grouped), -1, np.int64)
         place[rows] = np.arange(len(rows))
@@ -898,7 +835,7 @@ class SaseProgress:
             self.pending.matches = FlatMatches(old.offsets, old.lengths, place[old.positions])
 
     def _forget_partitions(self) -> None:
-        """Leaves out partitions of which nothing is kept; should events of one come again, it begins anew."""
+        """Forgets partitions of which nothing is kept. If events of one come again, it begins anew."""
         used = self.run_counts > 0
         used[self.kept_numbers] = True
         if self.pending is not None:
@@ -916,26 +853,13 @@ class SaseProgress:
         """The runs kept of the partitions seen here, and those of the others, one partition after the other."""
         assert self.buffer is not None
         buffer = self.buffer
-        begins = self.run_begins.copy()
-        seen = feed.grouped.numbers
-        self.run_counts[seen] = feed.groups[:, GROUP_KEPT_COUNT]
-        is_seen = np.zeros(len(self.run_counts), np.bool_)
-        is_seen[seen] = True
-        begins[seen] = feed.groups[:, GROUP_KEPT]
-        total = int(self.run_counts.sum())
-        self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)
-        within = np.arange(total) - np.repeat(self.run_begins, self.run_counts)
-        source = np.repeat(begins, self.run_counts) + within
-        from_kept = np.repeat(is_seen, self.run_counts)
-        for kind in "if":
-            kept, stored = getattr(buffer, f"kept_{kind}"), getattr(buffer, f"stored_{kind}")
-            new = np.zeros((max(total, ROOM), stored.shape[1]), stored.dtype)
-            new[:total][from_kept] = kept[source[from_kept]]
-            new[:total][~from_kept] = stored[source[~from_kept]]
-            setattr(buffer, f"stored_{kind}", new)
+        arrays = ((buffer.kept_i, buffer.stored_i), (buffer.kept_f, buffer.stored_f))
+        self.run_begins, self.run_counts, (buffer.stored_i, buffer.stored_f) = stored_runs(
+            feed.grouped, feed.groups, self.run_begins, self.run_counts, arrays, ROOM
+        )
 
     def _drop_expired(self, feed: Feed) -> None:
-        """Runs whose window has closed by now, also in partitions that have fallen silent."""
+        """Drops runs whose window has closed, also in partitions that get no more events."""
         assert self.buffer is not None
         runs = int(self.run_counts.sum())
         size = self.window.in_time
@@ -946,7 +870,7 @@ class SaseProgress:
             is_open = feed.latest - times[self.buffer.stored_i[:runs, RUN_START]] < size
         numbers = np.repeat(np.arange(len(self.run_counts)), self.run_counts)[is_open]
         self.run_counts = np.bincount(numbers, minlength=len(self.run_counts)).astype(np.int64)
-        self.run_begins = np.concatenate([[0], np.cumsum(self.run_counts)])[:-1].astype(np.int64)
+        self.run_begins = begins_of(self.run_counts)
         for kind in "if":
             stored = getattr(self.buffer, f"stored_{kind}")
             stored[: len(numbers)] = stored[:runs][is_open]
@@ -958,7 +882,7 @@ class SaseProgress:
         feed.groups = groups
 
     def _may_be_negative(self, feed: Feed) -> Array:
-        """Rows that a negation not yet judged may forbid something for."""
+        """The rows with which a negation may still forbid something."""
         index, needed = self._index(feed), np.zeros(len(feed.grouped), np.bool_)
         size = self.window.in_time
         # An event may be looked for until the window of a run that begins now has closed.
@@ -968,7 +892,7 @@ class SaseProgress:
 
 
 PIECE = 1 << 18
-"""A table of more than twice as many events goes through in pieces, which stay in the machine's cache."""
+"""A table with more than twice as many events is matched in pieces, which stay in the machine's cache."""
 
 
 def find_blocks(
@@ -990,7 +914,7 @@ def find_blocks(
 
 
 def _is_in_order_of_time(program: SaseProgram, table: pa.Table) -> bool:
-    """Not so where keys come one after the other: what is late for one of them is not for the next."""
+    """Whether times never go back. Where keys come one after the other they do, and a late run of one is not late."""
     times = times_array(table, program.query.order_by[0], program.query.time_type)
     return bool((times[1:] >= times[:-1]).all())
 

@@ -1,7 +1,7 @@
 """The engine for plans of sequence operators: events in, matches out, in pieces of any size.
 
 A block of events goes through the whole pipeline before the next: the scan puts its events on the stacks, construction
-makes the sequences that they complete, and each operator above leaves out what it does not let by. `SequenceProgress`
+makes the sequences that they complete, and each operator above drops what it does not let through. `SequenceProgress`
 is how far a stream has come: the stacks, and the events that they refer to.
 """
 
@@ -46,11 +46,11 @@ from kleene.engine.compiled.batches import (
 )
 from kleene.engine.compiled.buffer import Time, Window, latest_of, wakes_at
 from kleene.engine.compiled.columns import Array, Dictionary, check_readable, times_array
-from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.failures import check_span
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
-from kleene.engine.compiled.partitions import Partitions
+from kleene.engine.compiled.partitions import Partitions, partition_text
 from kleene.engine.compiled.programs import Kernel, Program
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence, prunes
 from kleene.engine.compiled.stacks import Scratch, Stacks
@@ -58,17 +58,16 @@ from kleene.engine.inputs import attribute_type
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_type
 from kleene.engine.saved_parts import SavedParts, require
-from kleene.errors import ExecutionError, LimitError, printable
-from kleene.ir import expr as ir
+from kleene.errors import ExecutionError, LimitError
 from kleene.ir.options import Format
 from kleene.plan.operators import Pipeline, SequenceScan
 
 BLOCK = 1 << 14
 """How many events go through the pipeline at a time: what they leave behind stays in the machine's cache."""
 MOST_TO_CHOOSE = 0.7
-"""If fewer events than this part of all can be used, keys are numbered for those alone."""
+"""If fewer than this share of the events can be used, only those get numbers for their keys."""
 MOST_HEIGHTS = 1 << 12
-"""Sequences over more instances of one stack than this are sorted by merging."""
+"""Sequences are sorted by merging if they are over more instances of one stack than this."""
 TRIES_AT_ONCE = 1 << 18
 """How many candidates construction looks at before it pauses, so that limits can be looked at."""
 FILTERED_AT_ONCE = 1 << 14
@@ -104,15 +103,7 @@ class Feed:
 
     @property
     def context(self) -> tuple[Any, ...]:
-        return (
-            self.codes,
-            *self.index.arguments,
-            self.times,
-            self.positions,
-            self.given.columns,
-            self.given.integers,
-            self.given.floats,
-        )
+        return (self.codes, *self.index.arguments, self.times, self.positions, *self.given)
 
 
 class SequenceProgress:
@@ -178,7 +169,7 @@ class SequenceProgress:
 
     def _arranged(self, feed: Feed, numbers: Array, found: Array, fresh_from: int) -> FlatMatches:
         """The sequences that are given out, in output order."""
-        # What has waited may be of events that are on no stack any more.
+        # Sequences that waited may have events that are no longer on a stack.
         heights = feed.heights[:, :0] if fresh_from and LATE[0] in feed.kernel.generated.filters else feed.heights
         found = in_output_order(found, heights, self.program.jit)
         result = _flat(found, len(self.program.query.components))
@@ -204,13 +195,12 @@ class SequenceProgress:
         rows = table.num_rows
         given = arguments(generated.layout, table, query.schema, types_of(query.schema), one_group(rows), Dictionary())
         times = times_array(table, query.order_by[0], query.time_type)
-        if len(times) and times.dtype == np.int64 and int(times.max()) - int(times.min()) >= 2**62:
-            raise GaveUpError(ir.Attribute(None, query.order_by[0]))
+        check_span(times, query.order_by[0])
         numbers = self._partition_numbers(table, is_whole)
         positions = self._event_positions(numbers, fresh_from)
         bits, relevant, classifying = np.empty(rows, np.int64), np.empty(rows + 1, np.int64), perf_counter()
         with np.errstate(all="ignore"):
-            count = kernel.functions["classify"](bits, relevant, 0, rows, given.columns, given.integers, given.floats)
+            count = kernel.functions["classify"](bits, relevant, 0, rows, *given)
         relevant = relevant[:count]
         seconds = perf_counter() - classifying
         codes = self._codes(table, generated, relevant, is_whole)
@@ -224,7 +214,7 @@ class SequenceProgress:
         return Feed(table, kernel, given, bits, relevant, codes, times, positions, index, heights, latest), numbers
 
     def _codes(self, table: pa.Table, generated: GeneratedSequence, relevant: Array, is_whole: bool) -> Array:
-        """For each attribute of a test, the number of an event's value; -1 where it has none, or nobody will ask."""
+        """For each attribute of a test, the number of each event's value; -1 if it has none, or if nothing reads it."""
         codes = np.full((max(len(generated.codes), 1), table.num_rows), -1, np.int64)
         for name in self._key_columns:
             check_readable(table.column(name), attribute_type(table.column(name).type), name)
@@ -258,7 +248,7 @@ class SequenceProgress:
         return self.window.kind == WINDOW_IN_EVENTS or self.format is Format.NON_OVERLAPPING
 
     def _partition_numbers(self, table: pa.Table, is_whole: bool) -> Array:
-        """The partition of each event, where something is counted in it."""
+        """The partition of each event, if the query counts something in partitions; else 0."""
         if not self._needs_partitions or not self.program.query.partition_by:
             return np.zeros(table.num_rows, np.int64)
         if is_whole:
@@ -273,7 +263,7 @@ class SequenceProgress:
         return numbers
 
     def _event_positions(self, numbers: Array, fresh_from: int) -> Array:
-        """The place of each event in its partition, since the beginning of the stream; where nobody asks, nothing."""
+        """The place of each event in its partition, from the beginning of the stream; empty if nothing needs it."""
         if not self._needs_partitions:
             return EMPTY
         positions = np.zeros(len(numbers), np.int64)
@@ -318,25 +308,9 @@ class SequenceProgress:
             st[SCAN_ACCEPTS] = st[CONSTRUCT_ACCEPT] = 0
             started = perf_counter()
             with np.errstate(all="ignore"):
-                status = scan(
-                    st,
-                    feed.bits,
-                    feed.relevant,
-                    feed.codes,
-                    feed.times,
-                    feed.positions,
-                    stacks.stack,
-                    stacks.base,
-                    stacks.top,
-                    stacks.heads,
-                    feed.heights,
-                    accepts,
-                    scratch.at,
-                    stacks.node,
-                    feed.given.columns,
-                    feed.given.integers,
-                    feed.given.floats,
-                )
+                events = (feed.bits, feed.relevant, feed.codes, feed.times, feed.positions)
+                on_stacks = (stacks.stack, stacks.base, stacks.top, stacks.heads, feed.heights)
+                status = scan(st, *events, *on_stacks, accepts, scratch.at, stacks.node, *feed.given)
             self._check(feed, status)
             meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
@@ -348,25 +322,15 @@ class SequenceProgress:
                 stacks.grow()
 
     def _construct(self, feed: Feed, st: Array, accepts: Array, scratch: Scratch) -> Iterator[Array]:
-        stacks, meter = self.stacks, self.meter
+        stacks, meter, construct = self.stacks, self.meter, feed.kernel.functions["construct"]
         while True:
             started = perf_counter()
             st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TRIED] = 0, 0
             stack = scratch.stack if self.program.is_basic else stacks.stack
             with np.errstate(all="ignore"):
-                status = feed.kernel.functions["construct"](
-                    st,
-                    accepts,
-                    scratch.found,
-                    scratch.rows,
-                    scratch.cursor,
-                    scratch.size,
-                    self.run_limit,
-                    stack,
-                    stacks.base,
-                    stacks.node,
-                    *feed.context,
-                )
+                room = (scratch.found, scratch.rows, scratch.cursor, scratch.size)
+                on_stacks = (stack, stacks.base, stacks.node)
+                status = construct(st, accepts, *room, self.run_limit, *on_stacks, *feed.context)
             self._check(feed, status)
             if status == TOO_MANY_MATCHES:
                 raise self._too_many(feed, int(accepts[st[CONSTRUCT_ACCEPT], ACCEPT_ROW]))
@@ -403,7 +367,7 @@ class SequenceProgress:
             raise feed.kernel.generated.layout.failure(status)
 
     def _after_the_end(self, feed: Feed, found: Array, is_last: bool) -> Array:
-        """The sequences whose windows have closed, where a negation in last place waits for it; and HAVING."""
+        """Applies HAVING and negations in last place, for which a sequence waits until its window has closed."""
         filters = feed.kernel.generated.filters
         if LATE[0] in filters:
             if len(self.pending):
@@ -420,12 +384,9 @@ class SequenceProgress:
         return found
 
     def _too_many(self, feed: Feed, row: int) -> ExecutionError:
-        names = self.program.query.partition_by
-        values = [feed.table.column(name)[row].as_py() for name in names]
-        where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=True))
         return LimitError(
-            f"one event of the partition {printable(where, 200) if where else 'of all events'} completes more than "
-            f"{self.run_limit:,} sequences",
+            f"one event of the partition {partition_text(feed.table, self.program.query.partition_by, row)} completes "
+            f"more than {self.run_limit:,} sequences",
             hint="Narrow the query (a shorter WITHIN, an equivalence test, more predicates), or raise run_limit.",
         )
 
@@ -461,7 +422,7 @@ class SequenceProgress:
             self._forget_partitions(numbers[rows])
 
     def _live_entries(self, feed: Feed) -> Array:
-        """Events of negations; of those in parts of time that have left every window that can be open, none."""
+        """The events of negations, without those in parts of time that no open window reaches."""
         size = self.window.in_time
         if size is None:  # negations are in the middle then, behind an event that is on a stack
             column = self.stacks.row_columns[0]
@@ -471,7 +432,7 @@ class SequenceProgress:
         return feed.index.kept(feed.latest.item() - 2 * size, feed.times)
 
     def _forget_keys(self, feed: Feed, rows: Array) -> None:
-        """Values of which no event is kept lose their numbers; should they come again, they get new ones."""
+        """Values without a kept event lose their numbers. If they come again, they get new ones."""
         generated = feed.kernel.generated
         for tests, keys in self.keys.items():
             own = [codes for coding, codes in zip(generated.codes, feed.codes, strict=False) if coding.tests == tests]
@@ -501,7 +462,7 @@ class SequenceProgress:
 
     @property
     def open_runs(self) -> int:
-        """Instances on the stacks: what stands here for runs."""
+        """Instances on the stacks, which take the place of runs here."""
         return int((self.stacks.top - self.stacks.base).sum())
 
     @property
@@ -514,14 +475,14 @@ class SequenceProgress:
         return not self.open_runs and not self.kept_events
 
     def wakes_at(self) -> Time | None:
-        """When time alone, without an event, may have an effect; None if it never does."""
+        """When time alone may have an effect, without an event; None if it never does."""
         since = self.pending[:, -1 if self.format is Format.NON_OVERLAPPING else 0]
         return wakes_at(self.window, self.program.query, self.kept_table, since)
 
     # --- saving --------------------------------------------------------------------------------------------------
 
     def saved(self) -> dict[str, Any]:
-        """All that the progress is, as the parts of a snapshot."""
+        """The whole progress, as the parts of a snapshot."""
         stacks = self.stacks
         stack, node = stacks.packed()
         parts: dict[str, Any] = {
@@ -545,7 +506,7 @@ class SequenceProgress:
         return {name: part for name, part in parts.items() if part is not None}
 
     def load(self, parts: SavedParts) -> None:
-        """Goes on from where the parts were saved."""
+        """Continues from where the parts were saved."""
         self.nullable = parts.column_names("nullable")
         self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
         self.next_positions = parts.array("next_positions", None, low=0)
@@ -568,7 +529,7 @@ class SequenceProgress:
                 require(len(keys) <= self.stacks.heads.shape[1], f"keys_{number}")
 
     def _loaded_tests(self, parts: SavedParts, generated: GeneratedSequence) -> list[tuple[int, ...]]:
-        """Which tests have keys of their own: all of the query, or, where no event has come yet, none."""
+        """The tests that have keys of their own: all tests of the query, or none if no event has come yet."""
         told = parts.parts.get("numbered")
         tests = list(dict.fromkeys(coding.tests for coding in generated.codes))
         require(told in ([], [list(one) for one in tests]), "numbered")
@@ -582,7 +543,7 @@ class SequenceProgress:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, or, where one comes twice, their places."""
+    """The names; or their places, if a name comes twice."""
     return list(names) if len(set(names)) == len(names) else [str(number) for number in range(len(names))]
 
 
@@ -591,7 +552,7 @@ def key_names(generated: GeneratedSequence, tests: tuple[int, ...]) -> list[str]
 
 
 def key_values(table: pa.Table, generated: GeneratedSequence, tests: tuple[int, ...], query: AnalyzedQuery) -> pa.Table:
-    """The values that the tests compare: of all components, one below the other."""
+    """The values that the tests compare: those of all components, one below the other."""
     columns = zip(*(coding.attributes for coding in generated.codes if coding.tests == tests), strict=True)
     return pa.table([_together(table, column, query) for column in columns], key_names(generated, tests))
 

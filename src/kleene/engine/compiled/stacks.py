@@ -45,7 +45,7 @@ class Stacks:
         self.heads = np.full((self.stacked, 1, self.components), -1, np.int64)
 
     def load(self, parts: SavedParts, rows: int) -> None:
-        """The stacks that were saved, if every instance is of an event that is kept, and linked to earlier ones."""
+        """Loads saved stacks. Every instance must be of a kept event, and linked to earlier instances."""
         components = self.components
         self.base = parts.array("base", components, low=0)
         self.top = parts.array("top", components, low=0)
@@ -87,7 +87,7 @@ class Stacks:
         self._resize(2 * (len(self.node) if self.is_basic else self.stack.shape[1]))
 
     def shrink(self) -> None:
-        """Gives back room that is mostly empty."""
+        """Frees room that is mostly empty."""
         size, used = len(self.node) if self.is_basic else self.stack.shape[1], int((self.top - self.base).max())
         while size > FIRST_ROOM and 8 * used < size:
             size //= 2
@@ -101,14 +101,14 @@ class Stacks:
         return _moved(self.stack, self.base, self.top, size), self.node
 
     def _resize(self, size: int) -> None:
-        """Room for so many; instances keep their numbers, and so get new places."""
+        """Makes room for so many instances. They keep their numbers, and so get new places."""
         if self.is_basic:
             self.node = _moved(self.node[None], self.base[:1], self.top[:1], size)[0]
         else:
             self.stack = _moved(self.stack, self.base, self.top, size)
 
     def keep_keys(self, test: int, used: Array) -> None:
-        """Leaves out the heads of values that are not used."""
+        """Drops the heads of values that are not used."""
         remaining = self.heads[test, : len(used)][used]
         self.heads[test] = -1
         self.heads[test, : len(remaining)] = remaining
@@ -129,7 +129,7 @@ class Stacks:
         ]
 
     def heights(self, rows: int) -> Array:
-        """Room for the height of each event on its stack; those that are there already have theirs."""
+        """Room for the height of each event on its stack; events that are on a stack have theirs."""
         if self.is_basic or self.components < 3:
             return np.empty((max(self.components - 1, 1), 0), np.int32)
         found = np.empty((self.components - 1, rows), np.int32)
@@ -138,7 +138,7 @@ class Stacks:
         return found
 
     def prune(self, times: Array, latest: Any, size: int | float) -> None:
-        """Drops instances from the bottom that nothing after `latest` can be in one window with."""
+        """Drops instances, from the bottom, that cannot be in one window with anything after `latest`."""
         for number, (array, places) in enumerate(self.live()):
             with np.errstate(invalid="ignore"):  # times may be infinite
                 is_open = latest - times[array[places, self.row_columns[0 if self.is_basic else 1]]] < size
