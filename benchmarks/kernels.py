@@ -35,9 +35,9 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern
 from kleene.api import prepare
 from kleene.datasets import trades
 from kleene.engine import reference
-from kleene.engine.compiled.regex_engine import RegexProgram, find_regex
-from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
-from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
+from kleene.engine.compiled.regex_engine import RegexEngine
+from kleene.engine.compiled.row_engine import RowEngine
+from kleene.engine.compiled.run_engine import RunEngine, RunProgress
 from kleene.engine.events import Events, plain_values
 from kleene.engine.inputs import attributes_of, make_order_key
 from kleene.engine.regex_reference import regex_rows
@@ -94,11 +94,10 @@ class RowPattern:
     def __init__(self, clause: str, events: pa.Table) -> None:
         definition = kleene.match_recognize(clause).definition
         self._query = analyze_row_pattern(definition, Schema(attributes_of(events.schema)))
-        self._program = RowProgram(self._query)
+        self._engine = RowEngine(self._query)
 
     def find(self, events: pa.Table) -> int:
-        found = find_row_matches(self._program, events, DEFAULT_RUN_LIMIT)
-        return sum(len(part.matches) for part in found)
+        return sum(len(part.matches) for part in self._engine.start().feed(events, is_last=True))
 
     def find_plainly(self, events: pa.Table) -> int:
         columns = _plain_columns(self._query, events)
@@ -110,10 +109,10 @@ class RegexPattern:
     def __init__(self, name: str, events: pa.Table) -> None:
         definition = kleene.regex(**regex_arguments(name)).definition
         self._query = analyze_row_pattern(definition, Schema(attributes_of(events.schema)))
-        self._program = RegexProgram(self._query)
+        self._engine = RegexEngine(self._query)
 
     def find(self, events: pa.Table) -> int:
-        return find_regex(self._program, events, DEFAULT_RUN_LIMIT).matches
+        return sum(part.matches for part in self._engine.start().feed(events, is_last=True))
 
     def find_plainly(self, events: pa.Table) -> int:
         columns = _plain_columns(self._query, events)
@@ -521,15 +520,15 @@ def counter(name: str, events: pa.Table, algorithm: str, window: int = 500) -> A
 def matcher(name: str, events: pa.Table, algorithm: str, window: int = 500) -> Action:
     """Follows the runs only, on events read before: what SASE+ 2008 measures in Experiment 6."""
     plan = SasePattern(stock_query(name, window), events, algorithm).plan
-    program = SaseProgram(plan.query, algorithm)
+    engine = RunEngine(plan.query, algorithm)
 
-    def read() -> tuple[SaseProgress, Any]:
-        progress = SaseProgress(program, DEFAULT_RUN_LIMIT, plan.format)
-        return progress, progress._prepare(events, True)
+    def read() -> tuple[RunProgress, Any]:
+        progress = engine.start()
+        return progress, progress.prepared(events, None, True)
 
-    def follow(given: tuple[SaseProgress, Any]) -> None:
-        progress, feed = given
-        for _ in progress._visits(feed):
+    def follow(given: tuple[RunProgress, Any]) -> None:
+        progress, piece = given
+        for _ in progress._visits(piece):
             pass
 
     return Prepared(read, follow)

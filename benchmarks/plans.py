@@ -24,7 +24,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -607,9 +606,8 @@ def held_after_pieces(text: str, sizes: Sizes, domains: Sequence[int]) -> list[H
 
 
 def held_by(progress: Progress, events: int) -> Held:
-    engine: Any = progress._progress._engine
-    instances = int((engine.stacks.top - engine.stacks.base).sum())
-    return Held(events, engine.held, instances, engine.kept_table.num_rows, resident_memory())
+    held = progress._progress.held()
+    return Held(events, held.bytes, held.runs, held.events, resident_memory())
 
 
 def resident_memory() -> float:

@@ -11,7 +11,8 @@ from unittest import mock
 import pyarrow as pa
 
 import kleene
-from kleene.engine import budget, reference, results, rows, run, spilling
+from kleene.engine import budget, reference, results, rows, spilling
+from kleene.engine.compiled import row_engine
 from kleene.engine.compiled.failures import GaveUpError
 from regex_strategies import outcome, random_regex_case, same_result
 from row_strategies import random_row_case
@@ -80,7 +81,7 @@ def tiny_blocks() -> Iterator[None]:
     sizes = [
         (budget, "_LEAST_AT_ONCE", 1 << 12),
         (budget, "_MOST_AT_ONCE", 1 << 12),
-        (run, "STATES_AT_ONCE", 16),
+        (row_engine, "STATES_AT_ONCE", 16),
         (reference, "POSITIONS_AT_ONCE", 16),
         (rows, "ROWS_AT_ONCE", 7),
         (results, "ROWS_PER_BATCH", 32),

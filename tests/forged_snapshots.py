@@ -103,7 +103,7 @@ def outcome(query: ProgressQuery, snapshot: bytes) -> str:
     try:
         for piece in (stream(60).slice(40, 10), stream(60).slice(50, 10)):
             progress.feed(piece)
-            progress.wakes_at()
+            progress.held()
             progress.snapshot()
         progress.finish()
     except kleene.KleeneError:

@@ -15,6 +15,7 @@ from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.automaton.positions import positions_of
 from kleene.engine import run
 from kleene.engine.compiled.measures import generate_measures
+from kleene.engine.compiled.row_engine import RowEngine
 from kleene.errors import AnalysisError, KleeneError
 from kleene.lang.sase import parse
 from kleene.schema import INTEGER, STRING, Schema
@@ -150,8 +151,8 @@ def test_automaton_that_would_be_huge_is_refused_before_it_is_made(pattern, reas
 
 def test_interpreter_that_goes_around_in_circles_leaves_it_to_machine_code(monkeypatch):
     monkeypatch.setattr(run, "FEW_SECONDS", 0.01)
-    find, found = run.find_row_matches, []
-    monkeypatch.setattr(run, "find_row_matches", lambda *given: found.append(given) or find(*given))
+    start, found = RowEngine.start, []
+    monkeypatch.setattr(RowEngine, "start", lambda *given: found.append(given) or start(*given))
     query = kleene.match_recognize("ORDER BY t MEASURES count(*) AS n PATTERN ((A?){20} A{40}) DEFINE A AS x >= 0")
     assert query.match(events(30)).num_rows == 0
     assert len(found) == 1

@@ -57,7 +57,7 @@ def explain_text(
     choice = choose(plan)
     facts |= {"split": _split_text(plan)}
     facts |= dict(note.split(": ", 1) for note in pipeline.notes)
-    facts |= {"engine": f"{choice.engine}: {choice.reason}"}
+    facts |= {"engine": f"{choice.name}: {choice.reason}"}
     lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
     lines += [f"{'warning':<10} {warning}" for warning in warnings]
     figures = None if table is None else analyzed(plan, table)
@@ -78,9 +78,9 @@ def explain_code(plan: Plan) -> str:
     if plan.query.schema is None:
         raise UnsupportedError("code is made for known columns", hint="Give events: query.explain(events, code=True).")
     choice = choose(plan, frozenset())
-    if choice.program is None:
+    if choice.compiled is None:
         raise UnsupportedError(f"no code is made for this query: {choice.reason}")
-    return choice.program.generated(frozenset()).source
+    return choice.compiled.generated(frozenset()).source
 
 
 def explain_dot(plan: Plan) -> str:
@@ -105,8 +105,7 @@ def _states(plan: Plan, choice: Choice) -> tuple[str, str]:
     """What the engine moves through, under its heading: the automaton that the code is made from, or stacks."""
     if plan.pipeline is not None and plan.pipeline.is_sequence:
         return "stacks", stacks_text(plan.pipeline)
-    compiled = None if choice.program is None else choice.program.automaton
-    automaton = automaton_of(plan) if compiled is None else compiled
+    automaton = choice.engine.automaton
     return "automaton", "none: no match can exist" if automaton is None else automaton_text(automaton)
 
 

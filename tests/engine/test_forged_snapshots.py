@@ -80,7 +80,7 @@ def put(value, *place):
         ("strings", "stored_i", lambda runs: np.full_like(runs, 2)),
         ("strings", "strings", lambda strings: strings[:0]),
         ("waiting", "pending_offsets", put(5, 0)),
-        ("rows", "state", put(2**31, 0, 1)),
+        ("rows", "decided", put(2**31, 0)),
         ("rows", "kept_numbers", put(9, 0)),
         ("regex", "stored_i", put(-1, 0, 1)),
         ("regex, events", "stored_i", put(2**31, 0, 0)),
@@ -168,7 +168,7 @@ def test_lists_that_nothing_leads_out_of_do_not_go_round_for_ever() -> None:
 
 def test_rows_that_were_never_seen_cannot_be_matched() -> None:
     def change(parts) -> None:
-        parts["state"][0, 3] = parts["state"][0, 0] + 50_000_000
+        parts["covered"][0] = parts["dropped"][0] + 50_000_000
 
     query = kleene.match_recognize("""ORDER BY t MEASURES COUNT(*) AS n ALL ROWS PER MATCH WITH UNMATCHED ROWS
         PATTERN (A B) DEFINE A AS x > 0, B AS x > 100""")

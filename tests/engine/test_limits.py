@@ -13,11 +13,10 @@ import pytest
 import kleene
 from agreement import tiny_blocks
 from kleene.engine import budget, spilling
-from kleene.engine.blocks import whole_events
 from kleene.engine.budget import Budget
-from kleene.engine.compiled import programs
+from kleene.engine.compiled import programs, run_engine
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.compiled.sase_engine import SaseProgress
+from kleene.engine.found import whole_events
 from kleene.engine.matches import FlatMatches
 from kleene.engine.spilling import RowSorter
 from kleene.ir import expr as ir
@@ -83,7 +82,7 @@ def test_result_counts_towards_the_memory_limit(monkeypatch) -> None:
 
 def test_matches_that_end_at_one_event_are_counted_before_they_are_made(monkeypatch) -> None:
     made = []
-    monkeypatch.setattr(SaseProgress, "judged", lambda self, feed, found, groups: made.append(len(found)))
+    monkeypatch.setattr(run_engine, "judged", lambda piece, found, *more: made.append(len(found)))
     with pytest.raises(kleene.LimitError, match="completes more than 20,000 matches"):
         KLEENE.match(events(60, "B"), order_by="t", engine="generated", run_limit=20_000)
     assert sum(made) == 0
@@ -171,15 +170,15 @@ def test_what_the_interpreter_must_decide_late_is_not_given_out_twice(monkeypatc
     expected = KLEENE.match(events(6, "B"), order_by="t", engine="reference")
     table = pa.concat_tables([events(6, "B"), events(6, "B")]).set_column(1, "t", pa.array(range(12)))
     whole = KLEENE.match(table, order_by="t", engine="reference")
-    judged, calls = SaseProgress.judged, []
+    judged, calls = run_engine.judged, []
 
-    def gives_up(self, feed, found, groups):
+    def gives_up(piece, found, *more):
         calls.append(len(found))
         if len(calls) == 2:
             raise GaveUpError(ir.Literal(1, INTEGER))
-        return judged(self, feed, found, groups)
+        return judged(piece, found, *more)
 
-    monkeypatch.setattr(SaseProgress, "judged", gives_up)
+    monkeypatch.setattr(run_engine, "judged", gives_up)
     with tiny_blocks():
         assert KLEENE.match_batches(table, order_by="t", engine="generated").read_all().equals(whole)
     assert calls[0] == expected.num_rows

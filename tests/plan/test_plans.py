@@ -339,7 +339,7 @@ class TestStreams:
         for number in range(5):
             piece = events(200, seed=number)
             progress.feed(piece.set_column(1, "t", pa.array(range(200 * number, 200 * number + 200))))
-            assert progress._progress._engine.kept_table.num_rows < 20
+            assert progress._progress.held().events < 20
 
     def test_stacks_and_snapshots_do_not_stay_as_large_as_they_once_were(self) -> None:
         query = kleene.sase("EVENT SEQ(A a, B b) WHERE [x] WITHIN 5000")

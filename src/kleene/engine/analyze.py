@@ -40,7 +40,7 @@ def analyzed(plan: Plan, table: pa.Table) -> Analysis:
         whole.append(f"machine code: {_time(loading)} to make or load, not counted above")
     if "read" in meter.operators:
         whole.append(f"reading columns: {_time(meter.seconds('read'))}")
-    if runner.choice.engine == "reference" and plan.pipeline is not None:
+    if runner.choice.name == "reference" and plan.pipeline is not None:
         whole.append("the plain interpreter answered: operators have no figures")
     return Analysis(_of_operators(meter, plan.pipeline), whole)
 

@@ -1,4 +1,4 @@
-"""Which engine runs a plan, and why."""
+"""Which engine runs a plan, and why: a plan to its engine."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.code import NotExpressibleError
-from kleene.engine.compiled.regex_engine import RegexProgram
-from kleene.engine.compiled.row_engine import RowProgram
-from kleene.engine.compiled.sase_engine import SaseProgram
-from kleene.engine.compiled.sequence_engine import SequenceProgram
+from kleene.engine.compiled.regex_engine import RegexEngine
+from kleene.engine.compiled.row_engine import RowEngine
+from kleene.engine.compiled.run_engine import RunEngine
+from kleene.engine.compiled.sequence_engine import SequenceEngine
+from kleene.engine.interpreter import Interpreter, Nothing
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection
 from kleene.plan.operators import RunScan
@@ -18,19 +19,26 @@ from kleene.plan.running import negation_access, run_ending_negations, running_q
 
 TINY, SMALL = 1_000, 10_000
 """Up to so many events the interpreter is done before machine code is read from disk, or made."""
-AnyProgram = SaseProgram | SequenceProgram | RowProgram | RegexProgram
+CompiledEngine = RunEngine | SequenceEngine | RowEngine | RegexEngine
+_REASONS = {
+    "auto": f"machine code made for this query; up to {SMALL:,} events, if none is at hand, the interpreter answers",
+    "compiled": "machine code made for this query, as was asked for",
+    "generated": "the code made for this query, as plain Python",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`engine` is compiled, generated, reference, or nothing, for a query that has no matches.
+    """`name` is compiled, generated, reference, or nothing, for a query that has no matches."""
 
-    The first two have a program, which makes its code once for each set of columns that have NULLs.
-    """
-
-    engine: str
+    name: str
     reason: str
-    program: AnyProgram | None = None
+    engine: CompiledEngine | Interpreter | Nothing
+
+    @property
+    def compiled(self) -> CompiledEngine | None:
+        """The engine, if it runs code made for the query; it makes that once for each set of columns with NULLs."""
+        return None if isinstance(self.engine, (Interpreter, Nothing)) else self.engine
 
 
 def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
@@ -40,32 +48,27 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
     """
     _check_algorithm(plan)
     if plan.engine == "reference":
-        return Choice("reference", "the plain interpreter, as was asked for")
+        return Choice("reference", "the plain interpreter, as was asked for", Interpreter(plan))
     if plan.pipeline is not None and plan.pipeline.is_empty:
-        return Choice("nothing", "no match can exist, so that no event is read")
-    engine = "compiled" if plan.engine == "auto" else plan.engine
+        return Choice("nothing", "no match can exist, so that no event is read", Nothing())
+    name = "compiled" if plan.engine == "auto" else plan.engine
     try:
-        program = program_of(plan, engine == "compiled")
+        engine = compiled_engine(plan, name == "compiled")
         if plan.query.schema is not None:
-            program.generated(frozenset(plan.query.schema) if nullable is None else nullable)
+            engine.generated(frozenset(plan.query.schema) if nullable is None else nullable)
     except (NotExpressibleError, UnsupportedError) as reason:
         problem = reason.message if isinstance(reason, UnsupportedError) else str(reason)
     except RecursionError:
         problem = "expressions that nest so deeply"
     else:
-        reasons = {
-            "auto": "machine code made for this query; "
-            f"up to {SMALL:,} events, if none is at hand, the interpreter answers",
-            "compiled": "machine code made for this query, as was asked for",
-            "generated": "the code made for this query, as plain Python",
-        }
-        return Choice(engine, reasons[plan.engine], program)
+        return Choice(name, _REASONS[plan.engine], engine)
     if plan.engine != "auto" or plan.hints.given():
         raise UnsupportedError(
-            f"the {engine} engine cannot run this query: {problem}",
+            f"the {name} engine cannot run this query: {problem}",
             hint="Use engine='auto' or 'reference', without hints.",
         )
-    return Choice("reference", f"the plain interpreter, since the compiled engine has no code for {problem}")
+    why = f"the plain interpreter, since the compiled engine has no code for {problem}"
+    return Choice("reference", why, Interpreter(plan))
 
 
 def _check_algorithm(plan: Plan) -> None:
@@ -80,19 +83,15 @@ def _check_algorithm(plan: Plan) -> None:
             raise UnsupportedError("the reference engine has no plans", hint="Leave out engine, or plan.")
 
 
-def program_of(plan: Plan, jit: bool) -> AnyProgram:
+def compiled_engine(plan: Plan, jit: bool) -> CompiledEngine:
     """The kernels of the plan, of which none is made yet."""
-    query, pipeline = plan.query, plan.pipeline
+    query, pipeline, limit = plan.query, plan.pipeline, plan.run_limit
     if not isinstance(query, AnalyzedQuery):
         is_regex = query.definition.selection is Selection.FIRST_COMPLETED
-        return RegexProgram(query, jit) if is_regex else RowProgram(query, jit)
+        return RegexEngine(query, jit, limit) if is_regex else RowEngine(query, jit, limit)
     assert pipeline is not None
     if pipeline.is_sequence:
-        return SequenceProgram(query, pipeline, jit)
-    return SaseProgram(
-        running_query(query, pipeline),
-        pipeline.get(RunScan).algorithm,
-        jit,
-        negation_access(pipeline),
-        run_ending_negations(pipeline),
-    )
+        return SequenceEngine(query, pipeline, jit, plan.format, limit)
+    own, algorithm = running_query(query, pipeline), pipeline.get(RunScan).algorithm
+    access, ending = negation_access(pipeline), run_ending_negations(pipeline)
+    return RunEngine(own, algorithm, jit, access, ending, plan.format, limit)

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from kleene.analysis.analyze import MATCH_END, analyze
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.blocks import size_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, chosen_matches, ordered
 from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
@@ -34,18 +33,20 @@ from kleene.engine.compiled.arrays.nodes import (
 )
 from kleene.engine.compiled.arrays.statuses import CONTRADICTION, DONE, TOO_LARGE
 from kleene.engine.compiled.arrays.windows import NO_WINDOW, WINDOW_IN_EVENTS
-from kleene.engine.compiled.buffer import Window
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.compiled.sase_engine import NO_LIMIT, Feed, SaseProgram, SaseProgress
+from kleene.engine.compiled.meter import Meter
+from kleene.engine.compiled.run_engine import RunEngine
+from kleene.engine.compiled.run_matches import NO_LIMIT, Expansion, judged
+from kleene.engine.compiled.run_piece import RunPiece
 from kleene.engine.events import Events
+from kleene.engine.found import size_of
 from kleene.engine.inputs import attributes_of
 from kleene.engine.matches import FlatMatches, flat_matches, joined
 from kleene.engine.output import output_table
 from kleene.engine.saved_parts import require
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import SnapshotError
-from kleene.ir.options import Format
 from kleene.ir.query import QueryDefinition
 from kleene.ir.text import query_text
 from kleene.schema import Schema
@@ -61,14 +62,15 @@ class CompressedMatches:
     `len()` is the number of rows. Matches are counted without being made, and made on demand.
     """
 
-    def __init__(
-        self, query: AnalyzedQuery, program: SaseProgram, table: pa.Table, run_limit: int, budget: Budget
-    ) -> None:
-        self._query, self._table, self._jit = query, table, program.jit
-        self._progress = SaseProgress(program, run_limit, Format.ALL, budget=budget)
-        self._feed, done = self._progress.completions(table)
-        self._needs_judge = self._feed.kernel.generated.has_accept
-        ends = self._feed.grouped.order[done[:, COMPLETION_ROW]] if len(done) else done[:, COMPLETION_ROW]
+    def __init__(self, query: AnalyzedQuery, engine: RunEngine, table: pa.Table, budget: Budget) -> None:
+        self._query, self._table, self._engine, self._budget = query, table, engine, budget
+        progress = engine.start(budget)
+        self._piece, done = progress.completions(table)
+        assert progress.buffer is not None
+        self._buffer = progress.buffer
+        self._expansion = Expansion(engine.is_merged, len(query.components), engine.jit, NO_LIMIT, budget)
+        self._needs_judge = self._piece.kernel.generated.has_accept
+        ends = self._piece.grouped.order[done[:, COMPLETION_ROW]] if len(done) else done[:, COMPLETION_ROW]
         self._done = np.ascontiguousarray(done[np.argsort(ends, kind="stable")])
         ends = np.sort(ends)
         if self._needs_judge:
@@ -124,8 +126,8 @@ class CompressedMatches:
 
     def _check_size(self, matches: int) -> None:
         """An error if so many matches, of one event each, are more than can be held."""
-        self._progress.budget.hold("the matches that are asked for", 16 * matches)
-        self._progress.budget.hold("the matches that are asked for", 0)
+        self._budget.hold("the matches that are asked for", 16 * matches)
+        self._budget.hold("the matches that are asked for", 0)
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
@@ -135,20 +137,22 @@ class CompressedMatches:
 
     def _judged(self, done: Array) -> FlatMatches:
         """The matches of the completions that nothing forbids, by rows."""
-        parts = [self._accepted(part, groups) for part, groups in self._progress.expanded(self._feed, len(done), done)]
+        expanded = self._expansion.matches(self._piece, self._buffer, done)
+        parts = [self._accepted(part, groups) for part, groups in expanded]
         return joined(parts, len(self._query.components))
 
     def _accepted(self, part: FlatMatches, groups: Array) -> FlatMatches:
-        return self._progress.judged(self._feed, part, groups)[0]
+        return judged(self._piece, part, groups, self._budget, Meter())[0]
 
     def _output(self, found: FlatMatches) -> pa.Table:
-        in_order = ordered(self._progress.in_table(self._feed, found), self._jit)
+        positions = self._piece.grouped.order[found.positions]
+        in_order = ordered(FlatMatches(found.offsets, found.lengths, positions), self._engine.jit)
         assert self._query.schema is not None
         events = Events(self._table, self._query.schema, self._query.order_by)
         return output_table(self._query, events, in_order, self._table.schema)
 
     def _lazily(self, done: Array) -> Iterator[dict[str, Any]]:
-        for part, groups in self._progress.expanded(self._feed, len(done), done, AT_ONCE):
+        for part, groups in self._expansion.matches(self._piece, self._buffer, done, AT_ONCE):
             yield from self._output(self._accepted(part, groups)).to_pylist()
 
     @cached_property
@@ -156,24 +160,22 @@ class CompressedMatches:
         """How many matches each completion stands for."""
         if self._needs_judge:
             return [len(self._judged(self._done[n : n + 1])) for n in range(len(self._done))]
-        if self._progress.program.algorithm != "merge":
+        if not self._engine.is_merged:
             return [1] * len(self._done)
         found = self._small_counts()
         return found if found is not None else self._large_counts()
 
     def _small_counts(self) -> list[int] | None:
         """The counts in 64 bits; None if that is not enough."""
-        buffer = self._progress.buffer
-        if buffer is None:
-            return []
+        buffer = self._buffer
         nodes, room = int(buffer.counts[ADVANCE_NODES]), 1024
-        totals, window = np.zeros(len(self._done), np.int64), self._progress.window_arguments(self._feed)
+        totals, window = np.zeros(len(self._done), np.int64), self._piece.window_arguments
         while True:
             room = max(room, 4 * nodes)
             starts, counts = np.empty(room, np.int64), np.empty(room, np.int64)
             vectors = np.empty((max(nodes, 1), COUNTED_COLUMNS), np.int64)
             with np.errstate(over="ignore"):  # the loop notices
-                status = shared_loops(self._jit)["count_merged"](
+                status = shared_loops(self._engine.jit)["count_merged"](
                     buffer.node, nodes, vectors, starts, counts, self._done, totals, *window
                 )
             if status == TOO_LARGE:
@@ -184,9 +186,8 @@ class CompressedMatches:
 
     def _large_counts(self) -> list[int]:
         """The counts in Python's integers, by the first event of a match, which decides when its window ends."""
-        assert self._progress.buffer is not None
-        links = self._progress.buffer.node[: self._progress.buffer.counts[ADVANCE_NODES]].tolist()
-        near = _Near(self._progress.window, self._feed)
+        links = self._buffer.node[: self._buffer.counts[ADVANCE_NODES]].tolist()
+        near = _Near(self._piece)
         of_node: list[dict[int, int]] = []
         of_list: list[dict[int, int]] = []
         for link in links:
@@ -215,10 +216,11 @@ def compressed_schema(query: AnalyzedQuery, columns: pa.Schema) -> pa.Schema:
 class _Near:
     """Whether a match from a row may reach another."""
 
-    def __init__(self, window: Window, feed: Feed) -> None:
+    def __init__(self, piece: RunPiece) -> None:
+        window = piece.window
         self.has_window = window.kind != NO_WINDOW
         self._size = window.float_size if window.is_float else window.size
-        at = feed.positions if window.kind == WINDOW_IN_EVENTS else feed.any_times
+        at = piece.positions if window.kind == WINDOW_IN_EVENTS else piece.any_times
         self._at: list[Any] = at.tolist() if self.has_window else []
 
     def __call__(self, start: int, row: int) -> bool:
@@ -248,7 +250,7 @@ class CompressedRow:
         nodes, roots = self._graph()
         rows, nodes[:, NODE_ROW] = np.unique(nodes[:, NODE_ROW], return_inverse=True)
         whole = self._whole
-        events = whole._table.take(pa.array(whole._feed.grouped.order[rows])).combine_chunks()
+        events = whole._table.take(pa.array(whole._piece.grouped.order[rows])).combine_chunks()
         query = whole._query
         assert query.schema is not None
         by_type = None if query.schema.by_type is None else [[n, sorted(a)] for n, a in query.schema.by_type]
@@ -271,15 +273,15 @@ class CompressedRow:
     def _graph(self) -> tuple[Array, Array]:
         """The nodes, with the columns that a structure has, and the numbers of those that are ends of matches."""
         whole = self._whole
-        if whole._needs_judge or whole._progress.program.algorithm != "merge":
+        if whole._needs_judge or not whole._engine.is_merged:
             return _chains(whole._judged(self._done))
-        buffer = whole._progress.buffer
+        buffer = whole._buffer
         assert buffer is not None
         count = int(buffer.counts[ADVANCE_NODES])
-        window = whole._progress.window_arguments(whole._feed)
+        window = whole._piece.window_arguments
         seen, ids = np.zeros(count, np.int64), np.empty(count, np.int64)
         roots, row = np.ascontiguousarray(self._done[:, COMPLETION_NODE]), int(self._done[0, COMPLETION_ROW])
-        found = shared_loops(whole._jit)["piece_of"](
+        found = shared_loops(whole._engine.jit)["piece_of"](
             buffer.node, roots, row, seen, ids, np.empty(count, np.int64), *window
         )
         own = np.sort(ids[:found])

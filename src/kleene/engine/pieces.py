@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kleene.engine.compiled.batches import Grouped
-from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array
+from kleene.engine.protocol import Time
 from kleene.engine.ranges import Extent, Reach, own_rows
 
 

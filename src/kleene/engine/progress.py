@@ -16,50 +16,20 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
-from kleene.engine.choice import AnyProgram, choose
-from kleene.engine.compiled.buffer import Time
-from kleene.engine.compiled.measures import MeasureProgram
+from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.regex_engine import RegexProgram, RegexProgress
-from kleene.engine.compiled.row_engine import RowProgram, RowProgress
-from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
-from kleene.engine.compiled.sequence_engine import SequenceProgram, SequenceProgress
-from kleene.engine.matches import FlatMatches, flat_matches
-from kleene.engine.regex_columns import regex_table
-from kleene.engine.results import MatchRows, ResultBatch, output_batches, table_batches
-from kleene.engine.row_columns import one_row_table
-from kleene.engine.rows import check_follows, rows_of_matches
-from kleene.engine.run import result_schema
+from kleene.engine.compiled.run_engine import RunEngine
+from kleene.engine.protocol import Held, Time
+from kleene.engine.protocol import Progress as EngineProgress
+from kleene.engine.results import Output, ResultBatch, in_output_order
+from kleene.engine.rows import check_follows
+from kleene.engine.run import measures_of, result_schema
 from kleene.engine.saved_parts import SavedParts, require
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import ExecutionError, SchemaError, SnapshotError, UnsupportedError, listed, printable
-from kleene.ir.options import RowsPerMatch
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
 from kleene.plan.plan import Plan
-
-
-class NoProgress:
-    """A stream in which no match can exist: nothing is kept of it."""
-
-    def __init__(self, components: int) -> None:
-        self._components = components
-
-    open_runs = kept_events = 0
-    is_idle = True
-    budget = Budget()
-
-    def feed(self, table: pa.Table, is_last: bool = False, now: Time | None = None) -> tuple[pa.Table, FlatMatches]:
-        return table.slice(0, 0), flat_matches([], self._components)
-
-    def wakes_at(self) -> Time | None:
-        return None
-
-    def saved(self) -> dict[str, Any]:
-        return {}
-
-    def load(self, parts: SavedParts) -> None:
-        pass
 
 
 class ProgressQuery:
@@ -67,27 +37,13 @@ class ProgressQuery:
 
     def __init__(self, plan: Plan, columns: pa.Schema, sort_columns: Sequence[str] = ()) -> None:
         self.plan, self.columns, self.sort_columns = plan, columns, tuple(sort_columns)
-        self._program = _program(plan)
-        self.measures: MeasureProgram | None = None
-        if isinstance(plan.query, AnalyzedQuery) and self._program is not None:
-            self.measures = MeasureProgram(plan.query, self._program.jit)
+        self.choice = _checked_choice(plan)
+        self.measures = measures_of(plan, self.choice)
         self.fingerprint = self._fingerprint()
 
-    def started(self) -> SaseProgress | SequenceProgress | NoProgress | RowProgress | RegexProgress:
-        """What an engine holds of a stream of which it has seen nothing."""
-        plan, program = self.plan, self._program
-        match program:
-            case None:
-                assert isinstance(plan.query, AnalyzedQuery)
-                return NoProgress(len(plan.query.components))
-            case SequenceProgram():
-                return SequenceProgress(program, plan.run_limit, plan.format)
-            case SaseProgram():
-                return SaseProgress(program, plan.run_limit, plan.format)
-            case RegexProgram():
-                return RegexProgress(program, plan.run_limit)
-            case RowProgram():
-                return RowProgress(program, plan.run_limit)
+    def started(self) -> EngineProgress:
+        """An empty progress of the engine."""
+        return self.choice.engine.start(Budget(), Meter())
 
     def _fingerprint(self) -> str:
         """What a snapshot must have been made with."""
@@ -174,8 +130,8 @@ class Progress:
         with self._alone():
             if self._is_finished:
                 raise UnsupportedError("the stream has ended: there is nothing to go on with")
-            last = {} if self._last is None else {"last_event": self._last}
-            return pack({**self._engine.saved(), **last, "fingerprint": self._query.fingerprint})
+            parts = {**self._engine.saved(), "last_event": self._last, "fingerprint": self._query.fingerprint}
+            return pack({name: part for name, part in parts.items() if part is not None})
 
     @classmethod
     def restore(cls, query: ProgressQuery, snapshot: bytes) -> Progress:
@@ -198,23 +154,8 @@ class Progress:
             raise SnapshotError(f"the snapshot cannot be read: {type(error).__name__}") from None
         return progress
 
-    @property
-    def open_runs(self) -> int:
-        """How much is open: runs, instances on stacks, or partitions with a start that is not decided."""
-        return self._engine.open_runs
-
-    @property
-    def kept_events(self) -> int:
-        return self._engine.kept_events
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is held that the next event could depend on."""
-        return self._engine.is_idle
-
-    def wakes_at(self) -> Time | None:
-        """When time alone may complete a match or free what is kept, in the units of the order key, if ever."""
-        return self._engine.wakes_at()
+    def held(self) -> Held:
+        return self._engine.held()
 
     def batches(
         self, table: pa.Table, is_last: bool, with_times: bool = False, now: Time | None = None
@@ -223,30 +164,21 @@ class Progress:
 
         `now`: a time up to which all events are there.
         """
-        query, engine = self._plan.query, self._engine
-        engine.budget = Budget(self._plan.limits, table.num_rows)
-        if isinstance(engine, (SaseProgress, SequenceProgress, NoProgress)):
-            assert isinstance(query, AnalyzedQuery)
-            whole, matches = engine.feed(table, is_last, now=now)
-            return MatchRows(self._plan, whole, self._query.measures, Meter(), with_times).batches(matches)
-        assert not isinstance(query, AnalyzedQuery)
-        if isinstance(engine, RowProgress):
-            found = engine.feed(table, is_last, now)
-            if query.rows_per_match is RowsPerMatch.ONE:
-                return table_batches(one_row_table(query, found, engine.program.jit))
-            return output_batches(query, found.table, rows_of_matches(query, found.table, found))
-        return table_batches(regex_table(query, engine.feed(table, is_last)))
+        budget = self._engine.budget = Budget(self._plan.limits, table.num_rows)
+        output = Output(self._plan, self._query.measures, Meter(), with_times)
+        return in_output_order(output.parts(self._engine.feed(table, now, is_last), budget), budget)
 
 
-def _program(plan: Plan) -> AnyProgram | None:
+def _checked_choice(plan: Plan) -> Choice:
+    """The engine; an error if it does not go through a stream piece by piece."""
     choice = choose(plan)
-    if choice.engine == "reference":
+    if choice.name == "reference":
         raise UnsupportedError(
             f"only the compiled engine goes through a stream piece by piece; for this query there is {choice.reason}",
             hint="Match whole tables instead: Query.match.",
         )
-    if isinstance(choice.program, SaseProgram) and choice.program.algorithm == "backtrack":
+    if isinstance(choice.engine, RunEngine) and choice.engine.algorithm == "backtrack":
         raise UnsupportedError(
             "the backtrack algorithm needs the whole input", hint="Use algorithm='basic' or 'merge'."
         )
-    return choice.program
+    return choice

@@ -21,19 +21,20 @@ from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import chosen_matches, order_of
 from kleene.engine.compiled.arrays.orders import BEST_OF_AN_END_FIRST
 from kleene.engine.compiled.batches import Grouped, one_group
-from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.row_code import look_around
-from kleene.engine.compiled.row_engine import WHY_NOT_TO_SKIP, FoundRows, RowProgram, find_row_candidates
+from kleene.engine.compiled.row_engine import RowEngine
+from kleene.engine.compiled.row_search import WHY_NOT_TO_SKIP, FoundRows, find_row_candidates
 from kleene.engine.events import window_time
 from kleene.engine.matches import FlatMatches
-from kleene.engine.results import ROWS_PER_BATCH, MatchRows
+from kleene.engine.protocol import Time
+from kleene.engine.results import ROWS_PER_BATCH, Output
 from kleene.engine.row_columns import one_row_table_and_order
 from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.row_reference import cannot_skip
-from kleene.engine.rows import find_rows, rows_of_matches
+from kleene.engine.rows import RowMaker, find_rows
 from kleene.engine.run import Runner
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
@@ -72,7 +73,7 @@ class Uncut:
 
 def reach_of(plan: Plan) -> Reach | Uncut:
     """How far a range must read; or why there are none."""
-    if choose(plan).engine not in ("compiled", "generated"):
+    if choose(plan).compiled is None:
         return Uncut("only the compiled engine matches in ranges")
     query = plan.query
     order_type = query.time_type
@@ -199,12 +200,12 @@ class RangeMatcher:
     def __init__(self, plan: Plan, reach: Reach) -> None:
         self._plan, self._reach = plan, reach
         query = plan.query
-        program = choose(plan).program
-        assert program is not None
-        self._jit = program.jit
+        engine = choose(plan).compiled
+        assert engine is not None
+        self._jit = engine.jit
         if isinstance(query, AnalyzedRowPattern):
-            assert isinstance(program, RowProgram)
-            self._rows = program
+            assert isinstance(engine, RowEngine)
+            self._rows = engine
         else:
             self._runner = Runner(replace(plan, format=Format.ALL))
 
@@ -228,8 +229,7 @@ class RangeMatcher:
         try:
             entries = self._entries(query, part, own)
             budget = Budget(self._plan.limits, part.table.num_rows)
-            limit = self._plan.run_limit
-            found = find_row_candidates(self._rows, part.table, part.grouped, own, entries, limit, budget)
+            found = find_row_candidates(self._rows, part.table, part.grouped, own, entries, budget)
         except GaveUpError:
             if (query.definition.after_match or AfterMatch()).skip in (Skip.TO_FIRST, Skip.TO_LAST):
                 raise
@@ -246,8 +246,8 @@ class RangeMatcher:
             order = order_of(found, np.zeros(len(found), np.int64), BEST_OF_AN_END_FIRST, self._jit)
             ends = found.last[order]
             found = chosen_matches(found, order[np.append(True, ends[1:] != ends[:-1])] if len(order) else order)
-        rows = MatchRows(self._plan, part.table, self._runner.measures, self._runner.meter, with_times)
-        for batch in rows.batches(found):
+        output = Output(self._plan, self._runner.measures, self._runner.meter, with_times)
+        for batch in output.batches(part.table, found):
             assert batch.matches is not None
             first, last = (rows.astype(np.int64) for rows in (batch.matches.first, batch.matches.last))
             yield Candidates(batch.table, part.places[first], part.places[last], first, batch.matches, batch.events)
@@ -288,13 +288,13 @@ class RangeMatcher:
         goes_on[then < 0, 1] = then[then < 0]
         starts = found.grouped.order[found.matches.starts]
         if query.rows_per_match is RowsPerMatch.ONE:
-            table, order = one_row_table_and_order(query, found, self._jit)
+            table, order = one_row_table_and_order(query, found)
             for at in range(0, len(order), ROWS_PER_BATCH):
                 numbers = order[at : at + ROWS_PER_BATCH]
                 own = starts[numbers]
                 yield Candidates(table.take(pa.array(numbers)), part.places[own], goes_on[numbers], own)
             return
-        rows = rows_of_matches(query, part.table, found)
+        rows = sorted(RowMaker(query, part.table).rows_of(found), key=lambda row: row.order)
         by_start = dict(zip(starts.tolist(), range(len(starts)), strict=True))
         for at in range(0, len(rows), ROWS_PER_BATCH):
             some = rows[at : at + ROWS_PER_BATCH]

@@ -10,36 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.blocks import Block
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.measures import MeasureProgram, computed_measures
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.row_engine import FoundRows
+from kleene.engine.compiled.regex_engine import FoundRegex
+from kleene.engine.compiled.row_search import FoundRows
 from kleene.engine.events import Events
+from kleene.engine.found import FoundMatches
+from kleene.engine.interpreter import FoundOutputRows
 from kleene.engine.match_ids import MATCH_ID, match_ids
 from kleene.engine.matches import Array, FlatMatches
 from kleene.engine.output import output_table
+from kleene.engine.protocol import Found
+from kleene.engine.regex_columns import regex_table
 from kleene.engine.row_columns import one_row_table_and_order
-from kleene.engine.row_output import OutputRow, row_output_table, unmatched_rows
+from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.rows import RowMaker
 from kleene.engine.spilling import RowSorter
-from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip
+from kleene.ir.options import RowsPerMatch
 from kleene.plan.plan import Plan
 
 ROWS_PER_BATCH, BYTES_PER_BATCH = 10_000, 1 << 24
 """A batch has so many rows, or fewer where they are large."""
 FIRST_ROWS = 1_000
 """Rows of the first batch, by which it shows how large they are."""
-STATES_AT_ONCE = 1 << 17
-"""Rows of matches that are given out one by one at a time, each as a Python object."""
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +112,49 @@ def without_first(batches: Iterable[ResultBatch], rows: int) -> Iterator[ResultB
             yield batch.without_first(skipped) if skipped else batch
 
 
-# ---- SASE
+# ---- rows of what was found
 
 
 @dataclass(frozen=True, slots=True)
-class MatchRows:
-    """Makes rows of matches in a table."""
+class Output:
+    """How rows are made of what an engine finds: one way for all of them."""
 
     plan: Plan
-    table: pa.Table
     measures: MeasureProgram | None
     meter: Meter
     with_times: bool = False
     id_columns: Sequence[str] | None = None
 
-    def parts(self, blocks: Iterable[Block]) -> Iterator[Part]:
-        return (Part(self.batches(block.matches), block.is_settled) for block in blocks)
+    def parts(self, all_found: Iterable[Found], budget: Budget) -> Iterator[Part]:
+        """The rows of each thing found, made when they are asked for."""
+        maker: RowMaker | None = None
+        for found in all_found:
+            match found:
+                case FoundMatches():
+                    batches = self.batches(found.table, found.matches)
+                case FoundRegex():
+                    batches = table_batches(regex_table(self._row_pattern, found))
+                case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.ONE:
+                    batches = _one_row_batches(self._row_pattern, found)
+                case FoundRows():
+                    if maker is None or maker.table is not found.table:
+                        maker = RowMaker(self._row_pattern, found.table)
+                    rows = sorted(_in_time(maker.rows_of(found), budget), key=lambda row: row.order)
+                    batches = output_batches(self._row_pattern, found.table, rows)
+                case FoundOutputRows():
+                    batches = output_batches(self._row_pattern, found.table, found.rows)
+                case _:
+                    raise AssertionError(f"no rows for {type(found).__name__}")
+            yield Part(batches, found.is_settled)
 
-    def batches(self, matches: FlatMatches) -> Iterator[ResultBatch]:
-        query, table = self.plan.query, self.table
+    @property
+    def _row_pattern(self) -> AnalyzedRowPattern:
+        assert isinstance(self.plan.query, AnalyzedRowPattern)
+        return self.plan.query
+
+    def batches(self, table: pa.Table, matches: FlatMatches) -> Iterator[ResultBatch]:
+        """The rows of the matches of a SASE query in the table."""
+        query = self.plan.query
         assert isinstance(query, AnalyzedQuery)
         assert query.schema is not None
         events, started = Events(table, query.schema, query.order_by), perf_counter()
@@ -159,57 +183,14 @@ def with_match_ids(
     return table.append_column(MATCH_ID, match_ids(events, matches, names, plan.query.schema))
 
 
-# ---- row patterns
-
-
-def found_row_parts(
-    query: AnalyzedRowPattern, found: Iterable[FoundRows], table: pa.Table, jit: bool, budget: Budget
-) -> Iterator[Part]:
-    """The rows of matches that the compiled engine found in a whole table, part by part."""
-    if query.rows_per_match is RowsPerMatch.ONE:
-        for part, is_last in _with_last(found):
-            yield Part(_one_row_batches(query, part, jit), is_last or _gives_in_order(query, part))
-        return
-    maker = RowMaker(query, table)
-    covered = np.zeros(table.num_rows, np.bool_)
-    for part, is_last in _with_last(found):
-        rows = sorted(_in_time(maker.rows_of(part), budget), key=lambda row: row.order)
-        if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-            _cover(covered, part)
-            yield Part(output_batches(query, table, rows), False)
-        else:
-            yield Part(output_batches(query, table, rows), is_last or _gives_in_order(query, part))
-    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-        unmatched = list(unmatched_rows(range(table.num_rows), np.flatnonzero(~covered).tolist()))
-        yield Part(output_batches(query, table, unmatched), True)
-
-
 def _in_time(rows: Iterable[OutputRow], budget: Budget) -> Iterator[OutputRow]:
     for row in rows:
         budget.check_time()
         yield row
 
 
-def _with_last(items: Iterable[Item]) -> Iterator[tuple[Item, bool]]:
-    """Each item, and whether it is the last."""
-    rest = iter(items)
-    item = next(rest, None)
-    while item is not None:
-        following = next(rest, None)
-        yield item, following is None
-        item = following
-
-
-def _gives_in_order(query: AnalyzedRowPattern, found: FoundRows) -> bool:
-    """Whether later matches end later: they do not overlap, and partitions do not mix."""
-    after = query.definition.after_match or AfterMatch()
-    is_apart = query.definition.selection is not Selection.ALL_MATCHES and after.skip is Skip.PAST_LAST_ROW
-    order = found.grouped.order
-    return is_apart and (found.grouped.is_identity or bool((order[1:] > order[:-1]).all()))
-
-
-def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> Iterator[ResultBatch]:
-    table, order = one_row_table_and_order(query, found, jit)
+def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[ResultBatch]:
+    table, order = one_row_table_and_order(query, found)
     ends = found.matches.starts + np.maximum(np.diff(found.matches.offsets), 1) - 1
     places = found.grouped.order[ends] if len(ends) else ends
     for at in range(0, len(order), ROWS_PER_BATCH):
@@ -217,24 +198,8 @@ def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> 
         yield ResultBatch(table.take(pa.array(numbers)), places[numbers])
 
 
-def _cover(covered: Array, found: FoundRows) -> None:
-    """Marks the positions of the rows that are in a match; an empty match is at a row, too."""
-    starts, lengths = found.matches.starts, np.maximum(np.diff(found.matches.offsets), 1)
-    change = np.zeros(len(covered) + 1, np.int64)
-    np.add.at(change, starts, 1)
-    np.add.at(change, starts + lengths, -1)
-    rows = np.flatnonzero(np.cumsum(change)[:-1])
-    covered[found.grouped.order[rows]] = True
-
-
 def output_batches(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow]) -> Iterator[ResultBatch]:
     for start in range(0, len(rows), ROWS_PER_BATCH):
         some = rows[start : start + ROWS_PER_BATCH]
         places = np.array([row.order[0] for row in some], np.int64)
         yield ResultBatch(row_output_table(query, table, some), places)
-
-
-def interpreted_row_parts(
-    query: AnalyzedRowPattern, table: pa.Table, rows: Iterable[Sequence[OutputRow]]
-) -> Iterator[Part]:
-    return (Part(output_batches(query, table, some), is_last) for some, is_last in _with_last(rows))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.compiled.row_engine import FoundRows, numbered
+from kleene.engine.compiled.row_search import FoundRows, numbered
 from kleene.engine.events import decoded, plain_values
 from kleene.engine.output import as_type, computed_column
 from kleene.engine.row_output import row_output_schema
@@ -25,15 +25,9 @@ from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import Selection
 
 
-def one_row_table(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> pa.Table:
-    """The table of matches, in output order."""
-    table, order = one_row_table_and_order(query, found, jit)
-    return table.take(pa.array(order))
-
-
-def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> tuple[pa.Table, Array]:
+def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows) -> tuple[pa.Table, Array]:
     """The table of matches, as they were found, and the numbers of its rows in output order."""
-    measures = _Measures(query, found, jit)
+    measures = _Measures(query, found)
     columns = [measures.taken(name, found.matches.starts) for name in query.partition_by]
     columns += [measures.column(measure.expression) for measure in query.measures]
     schema = row_output_schema(query, found.table.schema)
@@ -44,8 +38,8 @@ def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows, jit: bo
 
 
 class _Measures:
-    def __init__(self, query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> None:
-        self._query, self._found, self._loops = query, found, shared_loops(jit)
+    def __init__(self, query: AnalyzedRowPattern, found: FoundRows) -> None:
+        self._query, self._found, self._loops = query, found, shared_loops(found.kernel.jit)
         self._matches, self._tables = found.matches, found.kernel.generated.tables
         self._lengths = np.diff(self._matches.offsets)
         self._numbers = numbered(found, query.definition.selection is Selection.ALL_MATCHES)

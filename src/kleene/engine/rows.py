@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.value_types import type_of
 from kleene.engine.budget import Budget
-from kleene.engine.compiled.row_engine import FoundRows, row_matches
+from kleene.engine.compiled.row_search import FoundRows, row_matches
 from kleene.engine.events import check_order_key, plain_values
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
@@ -119,48 +118,24 @@ def _interpreted_rows(
             yield from unmatched_rows(positions, (row for row in range(len(positions)) if not covered[row]))
 
 
-def rows_of_matches(query: AnalyzedRowPattern, table: pa.Table, found: FoundRows) -> list[OutputRow]:
-    """The rows of the output for what the compiled engine found in a piece of a stream, in output order."""
-    rows = list(RowMaker(query, table).rows_of(found))
-    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED and found.decided is not None:
-        rows += _unmatched(found)
-    return sorted(rows, key=lambda row: row.order)
-
-
 class RowMaker:
     """Makes rows of the output for matches in one table, whose columns it reads once."""
 
     def __init__(self, query: AnalyzedRowPattern, table: pa.Table) -> None:
         assert query.schema is not None
-        self._query = query
+        self._query, self.table = query, table
         self._columns = _plain_columns(computed_measures(query), query.schema, table)
 
     def rows_of(self, found: FoundRows) -> Iterator[OutputRow]:
+        """The rows of the matches, and of the rows that are in none, in any order."""
+        unmatched = found.unmatched.tolist()
+        yield from unmatched_rows(unmatched, range(len(unmatched)))
         is_all = self._query.definition.selection is Selection.ALL_MATCHES
         for at, matches in enumerate(row_matches(found, is_all)):
             if matches:
                 positions = found.grouped.order[found.begins[at] : found.ends[at]].tolist()
                 here = {name: [values[position] for position in positions] for name, values in self._columns.items()}
                 yield from output_rows(self._query, matches, here, positions)
-
-
-def _unmatched(found: FoundRows) -> Iterator[OutputRow]:
-    """The rows of a stream that are decided now and are in no match."""
-    assert found.decided is not None
-    assert found.began is not None
-    assert found.covered is not None
-    starts, groups = found.matches.starts, found.matches.groups
-    lengths = np.maximum(np.diff(found.matches.offsets), 1)
-    for at in range(len(found.groups)):
-        begin = int(found.begins[at])
-        positions = found.grouped.order[begin : int(found.ends[at])].tolist()
-        covered = np.zeros(len(positions), np.bool_)
-        covered[: max(int(found.covered[at]), 0)] = True
-        for number in np.flatnonzero(groups == at).tolist():
-            first = int(starts[number]) - begin
-            covered[first : first + int(lengths[number])] = True
-        rows = range(int(found.began[at]), int(found.decided[at]))
-        yield from unmatched_rows(positions, (row for row in rows if not covered[row]))
 
 
 def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:

@@ -9,47 +9,28 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine import reference
-from kleene.engine.blocks import Block
 from kleene.engine.budget import Budget
-from kleene.engine.choice import SMALL, TINY, AnyProgram, Choice, choose, program_of
+from kleene.engine.choice import SMALL, TINY, Choice, CompiledEngine, choose, compiled_engine
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.code import NotExpressibleError
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.jit import is_cached, is_loaded
 from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.regex_engine import RegexProgram, find_regex
-from kleene.engine.compiled.row_engine import RowProgram, find_row_matches
-from kleene.engine.compiled.sase_engine import SaseProgram, find_blocks
-from kleene.engine.compiled.sequence_engine import SequenceProgram, find_sequences
+from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compressed import CompressedMatches, compressed_schema
-from kleene.engine.events import Events
+from kleene.engine.found import FoundMatches
+from kleene.engine.interpreter import Interpreter
 from kleene.engine.match_ids import MATCH_ID
-from kleene.engine.matches import FlatMatches, flat_matches, joined
+from kleene.engine.matches import FlatMatches, joined
 from kleene.engine.output import output_schema
-from kleene.engine.regex_columns import regex_table
-from kleene.engine.results import (
-    STATES_AT_ONCE,
-    MatchRows,
-    Part,
-    ResultBatch,
-    as_found,
-    found_row_parts,
-    in_output_order,
-    interpreted_row_parts,
-    table_batches,
-    without_first,
-)
+from kleene.engine.protocol import Engine
+from kleene.engine.results import Output, Part, ResultBatch, as_found, in_output_order, table_batches, without_first
 from kleene.engine.row_output import row_output_schema
-from kleene.engine.rows import row_parts
 from kleene.errors import ExecutionError, LimitError, UnsupportedError
-from kleene.ir.options import RowsPerMatch
 from kleene.plan.choice import choose_algorithm
 from kleene.plan.plan import Plan
 
-MOST_STATES = 1 << 26
-"""Bytes of the states of matches that are held together, of which each match gives one row."""
 FEW_BYTES, FEW_SECONDS = 1 << 24, 2.0
 """What the interpreter may make of a small table, and how long it may take, before machine code is made after all."""
 
@@ -86,17 +67,14 @@ class Runner:
         self.choice: Choice = choose(plan, nullable)
         self._seen = 0  # events so far: many small tables are worth as much as a large one
         self.meter = Meter()
-        self._program = self.choice.program
-        self.measures: MeasureProgram | None = None
-        if isinstance(plan.query, AnalyzedQuery) and self._program is not None:
-            self.measures = MeasureProgram(plan.query, self._program.jit)
+        self.measures = measures_of(plan, self.choice)
 
     def load(self, table: pa.Table) -> bool:
         """Makes or loads the machine code for such a table now; False if there is none to be had."""
-        program = self._program
-        if program is None or not program.jit:
+        engine = self.choice.compiled
+        if engine is None or not engine.jit:
             return False
-        program.kernel(nullable_names(table))
+        engine.kernel(nullable_names(table))
         self._seen += SMALL + 1  # from here on it is at hand
         return True
 
@@ -114,10 +92,10 @@ class Runner:
         Memory does not grow with the result, unless the caller holds all of it, so that nothing need wait on disk.
         """
         budget = Budget(self.plan.limits, table.num_rows) if budget is None else budget
-        rows = MatchRows(self.plan, table, self.measures, self.meter, with_times, id_columns)
+        output = Output(self.plan, self.measures, self.meter, with_times, id_columns)
         given = 0
         try:
-            parts = self._parts(table, rows, budget)
+            parts = self._parts(table, output, budget)
             for batch in in_output_order(parts, budget, holds_all) if in_order else as_found(parts):
                 given += batch.table.num_rows
                 yield batch
@@ -126,70 +104,72 @@ class Runner:
             if given and not in_order:
                 raise ExecutionError(error.message, hint=error.hint) from None
             budget.restart()
-            parts = self._interpreted(table, rows, budget)
+            parts = self._found(Interpreter(self.plan), table, output, budget)
             yield from without_first(in_output_order(parts, budget, holds_all), given)
 
     def find(self, table: pa.Table) -> FlatMatches:
         """The matches of a SASE query, all at once."""
-        query, program, budget = self.plan.query, self._program, Budget(self.plan.limits, table.num_rows)
-        assert isinstance(query, AnalyzedQuery)
-        blocks: list[Block] | None = None
-        if program is not None and not self._is_worth_compiling(program, table):
+        budget = Budget(self.plan.limits, table.num_rows)
+        if self._asks_the_interpreter(table):
             try:
-                blocks = list(self._interpreted_blocks(query, table, budget))
+                return self._all_found(Interpreter(self.plan), table, budget)
             except LimitError:  # merged runs may not come near it
                 budget.restart()
-        if blocks is None:
-            try:
-                blocks = list(self._compiled_blocks(table, budget))
-            except GaveUpError:
-                budget.restart()
-                blocks = list(self._interpreted_blocks(query, table, budget))
-        return joined([block.matches for block in blocks], len(query.components))
+        try:
+            return self._all_found(self.choice.engine, table, budget)
+        except GaveUpError:
+            budget.restart()
+            return self._all_found(Interpreter(self.plan), table, budget)
+
+    def _all_found(self, engine: Engine, table: pa.Table, budget: Budget) -> FlatMatches:
+        assert isinstance(self.plan.query, AnalyzedQuery)
+        found = engine.start(budget, self.meter).feed(table, is_last=True)
+        matches = [part.matches for part in found if isinstance(part, FoundMatches)]
+        return joined(matches, len(self.plan.query.components))
 
     def compressed(self, table: pa.Table) -> CompressedMatches:
         """The matches of a SASE query as the graph that they share."""
-        query, program = self.plan.query, self._program
+        query, engine = self.plan.query, self.choice.compiled
         assert isinstance(query, AnalyzedQuery)
-        if self.choice.engine == "nothing":
-            program, table = self._program_for_nothing(query), table.slice(0, 0)
-        if not isinstance(program, SaseProgram) or program.algorithm == "backtrack":
-            engine = self.choice.reason if program is None else "the backtrack algorithm, which shares nothing"
+        if self.choice.name == "nothing":
+            engine, table = self._engine_for_nothing(query), table.slice(0, 0)
+        if not isinstance(engine, RunEngine) or engine.algorithm == "backtrack":
+            why = self.choice.reason if engine is None else "the backtrack algorithm, which shares nothing"
             raise UnsupportedError(
-                f"compressed mode needs the shared match buffer, and the query is run by {engine}",
+                f"compressed mode needs the shared match buffer, and the query is run by {why}",
                 hint="Leave out mode, or choose another engine or algorithm.",
             )
-        if program.jit and not self._is_worth_compiling(program, table):
-            program = program_of(self.plan, jit=False)
-            assert isinstance(program, SaseProgram)
-        return CompressedMatches(query, program, table, self.plan.run_limit, Budget(self.plan.limits, table.num_rows))
+        if engine.jit and not self._is_worth_compiling(engine, table):
+            plain = compiled_engine(self.plan, jit=False)
+            assert isinstance(plain, RunEngine)
+            engine = plain
+        return CompressedMatches(query, engine, table, Budget(self.plan.limits, table.num_rows))
 
-    def _program_for_nothing(self, query: AnalyzedQuery) -> SaseProgram:
+    def _engine_for_nothing(self, query: AnalyzedQuery) -> RunEngine:
         """Compressed output is made by runs, be there none."""
         try:
-            program = SaseProgram(query, choose_algorithm(query, "auto")[0], jit=False)
-            program.generated(frozenset())
+            engine = RunEngine(query, choose_algorithm(query, "auto")[0], jit=False)
+            engine.generated(frozenset())
         except NotExpressibleError as reason:
             raise UnsupportedError(f"compressed mode cannot be used for {reason}", hint="Leave out mode.") from None
-        return program
+        return engine
 
     # --- parts of the result ---------------------------------------------------------------------------------------
 
-    def _parts(self, table: pa.Table, rows: MatchRows, budget: Budget) -> Iterator[Part]:
+    def _parts(self, table: pa.Table, output: Output, budget: Budget) -> Iterator[Part]:
         """What the engine finds; where that is not worth its start, and it is little, what the interpreter finds."""
-        query, program = self.plan.query, self._program
-        if isinstance(query, AnalyzedQuery) and self.plan.mode == "compressed":
-            if table.num_rows:
-                yield Part(table_batches(self.compressed(table).to_table()), True)
-        elif self.choice.engine == "nothing" or not table.num_rows:
+        if not table.num_rows:
             return
-        elif program is None:
-            yield from self._interpreted(table, rows, budget)
-        else:
-            few = None if self._is_worth_compiling(program, table) else self._few(table, rows, budget)
-            yield from self._compiled(table, rows, budget) if few is None else few
+        if self.plan.mode == "compressed":
+            yield Part(table_batches(self.compressed(table).to_table()), True)
+            return
+        few = self._few(table, output, budget) if self._asks_the_interpreter(table) else None
+        yield from self._found(self.choice.engine, table, output, budget) if few is None else few
 
-    def _few(self, table: pa.Table, rows: MatchRows, budget: Budget) -> list[Part] | None:
+    def _found(self, engine: Engine, table: pa.Table, output: Output, budget: Budget) -> Iterator[Part]:
+        return output.parts(engine.start(budget, self.meter).feed(table, is_last=True), budget)
+
+    def _few(self, table: pa.Table, output: Output, budget: Budget) -> list[Part] | None:
         """What the interpreter finds; None if that is much, or it meets a limit that the engine may not come near."""
         budget.check_time()
         left = budget.seconds_left
@@ -198,7 +178,7 @@ class Runner:
         found: list[Part] = []
         size = 0
         try:
-            for part in self._interpreted(table, rows, quick):
+            for part in self._found(Interpreter(self.plan), table, output, quick):
                 batches = list(part.batches)
                 found.append(Part(batches, part.is_settled))
                 size += sum(batch.table.nbytes for batch in batches)
@@ -210,46 +190,23 @@ class Runner:
             return None
         return found
 
-    def _interpreted(self, table: pa.Table, rows: MatchRows, budget: Budget) -> Iterator[Part]:
-        query = self.plan.query
-        if isinstance(query, AnalyzedQuery):
-            return rows.parts(self._interpreted_blocks(query, table, budget))
-        return interpreted_row_parts(query, table, row_parts(query, table, self.plan.run_limit, budget))
+    def _asks_the_interpreter(self, table: pa.Table) -> bool:
+        """Whether the interpreter is asked first, though there is another engine."""
+        engine = self.choice.compiled
+        return engine is not None and not self._is_worth_compiling(engine, table)
 
-    def _interpreted_blocks(self, query: AnalyzedQuery, table: pa.Table, budget: Budget) -> Iterator[Block]:
-        assert query.schema is not None
-        events, components = Events(table, query.schema, query.order_by), len(query.components)
-        for part in reference.match_parts(query, events, self.plan.format, self.plan.run_limit, budget):
-            yield Block(flat_matches(part, components), is_settled=not query.partition_by)
-
-    def _compiled(self, table: pa.Table, rows: MatchRows, budget: Budget) -> Iterator[Part]:
-        query, program, limit = self.plan.query, self._program, self.plan.run_limit
-        if isinstance(query, AnalyzedQuery):
-            yield from rows.parts(self._compiled_blocks(table, budget))
-        elif isinstance(program, RegexProgram):
-            yield Part(table_batches(regex_table(query, find_regex(program, table, limit, budget))), True)
-        else:
-            assert isinstance(program, RowProgram)
-            is_one = query.rows_per_match is RowsPerMatch.ONE
-            states = min(budget.at_once, MOST_STATES) // 8 if is_one else STATES_AT_ONCE
-            found = find_row_matches(program, table, limit, budget, states)
-            yield from found_row_parts(query, found, table, program.jit, budget)
-
-    def _compiled_blocks(self, table: pa.Table, budget: Budget) -> Iterator[Block]:
-        program, plan = self._program, self.plan
-        if program is None:
-            assert isinstance(plan.query, AnalyzedQuery)
-            return iter(()) if self.choice.engine == "nothing" else self._interpreted_blocks(plan.query, table, budget)
-        if isinstance(program, SequenceProgram):
-            return find_sequences(program, table, plan.format, plan.run_limit, self.meter, budget)
-        assert isinstance(program, SaseProgram)
-        return find_blocks(program, table, plan.format, plan.run_limit, self.meter, budget)
-
-    def _is_worth_compiling(self, program: AnyProgram, table: pa.Table) -> bool:
+    def _is_worth_compiling(self, engine: CompiledEngine, table: pa.Table) -> bool:
         """Whether machine code is at hand, or will be sooner than the interpreter is done."""
         self._seen += table.num_rows
         if self.plan.engine != "auto" or self.plan.hints.given() or self._seen > SMALL:
             return True
-        generated = program.generated(nullable_names(table))
+        generated = engine.generated(nullable_names(table))
         at_hand = is_loaded if self._seen <= TINY else is_cached
         return at_hand(generated.source, generated.signatures)
+
+
+def measures_of(plan: Plan, choice: Choice) -> MeasureProgram | None:
+    """Code for the values that a SASE query returns."""
+    if not isinstance(plan.query, AnalyzedQuery) or choice.compiled is None:
+        return None
+    return MeasureProgram(plan.query, choice.compiled.jit)

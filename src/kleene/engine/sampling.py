@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.buffer import Window
 from kleene.engine.compiled.columns import times_array
 from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
@@ -75,7 +75,7 @@ def _compared(query: AnalyzedQuery) -> list[str]:
 
 def _in_window(table: pa.Table, query: AnalyzedQuery) -> float | None:
     """About how many events lie in one window."""
-    window = Window.of(query)
+    window = KernelWindow.of(query)
     if window.kind == 1:
         return float(window.size)
     size = window.in_time

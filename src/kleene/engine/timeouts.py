@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.value_types import type_of
-from kleene.engine.compiled.buffer import Time
 from kleene.engine.events import Events, window_time
 from kleene.engine.output import arrow_field, arrow_values, as_type, output_schema
+from kleene.engine.protocol import Time
 from kleene.engine.reference import Selected, open_runs
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import EventBindings, evaluate

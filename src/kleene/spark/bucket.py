@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import window_time
 from kleene.engine.output import as_schema
 from kleene.engine.progress import Progress, ProgressQuery
+from kleene.engine.protocol import Time
 from kleene.engine.results import ResultBatch
 from kleene.engine.timeouts import TIMED_OUT, timed_out_runs
 from kleene.errors import ExecutionError, SnapshotError
@@ -366,14 +366,15 @@ class Bucket:
     def _store(self, progress: Progress | None, events: pa.Table, now: Time | None) -> None:
         head = self.head
         head.wakes, head.runs, head.kept = None, 0, 0
-        if progress is None or progress.is_idle:
+        held = None if progress is None else progress.held()
+        if progress is None or held is None or held.is_idle:
             if head.engine_bytes:
                 self._state.engine.clear()
             head.engine_bytes = 0
             self._forget_since()
             return
-        head.runs, head.kept = progress.open_runs, progress.kept_events
-        wakes = progress.wakes_at()
+        head.runs, head.kept = held.runs, held.events
+        wakes = held.wakes_at
         if wakes is not None and self._matcher.milliseconds(wakes) > head.watermark:
             head.wakes = self._matcher.milliseconds(wakes)  # else it waits for more than time, for NEXT
         if not self._added_since(events, now):

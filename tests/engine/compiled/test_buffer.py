@@ -9,11 +9,10 @@ import pytest
 import kleene
 from agreement import as_set, same_result, sase_examples
 from kleene.analysis.analyze import analyze
-from kleene.engine.compiled import row_engine
+from kleene.engine.compiled import row_search
 from kleene.engine.compiled.buffer import version_text
-from kleene.engine.compiled.sase_engine import SaseProgram, SaseProgress
+from kleene.engine.compiled.run_engine import RunEngine, RunProgress
 from kleene.engine.inputs import OrderKey, read_events
-from kleene.ir.options import Format
 
 # Query 3 of SASE+ 2008 on the events of its Figure 3, as far as they can be read from it.
 QUERY_3 = """PATTERN SEQ(Stock+ a[], Stock b)
@@ -26,16 +25,16 @@ def stocks(prices: list[int], volumes: list[int]) -> pa.Table:
     return pa.table({"symbol": ["G"] * len(prices), "t": times, "price": prices, "volume": volumes})
 
 
-def progress_of(text: str, table: pa.Table, algorithm: str) -> tuple[SaseProgress, pa.Table]:
+def progress_of(text: str, table: pa.Table, algorithm: str) -> tuple[RunProgress, pa.Table]:
     whole, schema = read_events(table, OrderKey(("t",)), "type")
-    program = SaseProgram(analyze(kleene.sase(text).definition, schema, ("t",)), algorithm, jit=False)
-    return SaseProgress(program, 1000, Format.ALL), whole
+    engine = RunEngine(analyze(kleene.sase(text).definition, schema, ("t",)), algorithm, jit=False, run_limit=1000)
+    return engine.start(), whole
 
 
 def test_one_node_for_an_event_in_a_state_whatever_runs_select_it() -> None:
     table = stocks([100, 120, 120, 121, 120, 125, 120], [1010, 990, 1005, 999, 999, 750, 950])
     progress, whole = progress_of(QUERY_3, table, "basic")
-    progress.feed(whole)
+    list(progress.feed(whole))
     buffer = progress.buffer
     nodes = [(int(row), int(component)) for row, component in buffer.node[: buffer.counts[3], :2]]
     assert len(set(nodes)) == len(nodes)
@@ -45,8 +44,8 @@ def test_one_node_for_an_event_in_a_state_whatever_runs_select_it() -> None:
 def test_versions_are_dewey_numbers_that_tell_runs_apart() -> None:
     table = pa.table({"type": list("AABB"), "t": range(4), "x": [1, 2, 3, 4]})
     progress, whole = progress_of("PATTERN SEQ(A a, B+ b[], C c)", table, "basic")
-    progress.feed(whole)
-    runs = int(progress.run_counts.sum())
+    list(progress.feed(whole))
+    runs = progress.runs
     versions = [version_text(int(label), progress.buffer.version) for label in progress.buffer.stored_i[:runs, 2]]
     assert len(set(versions)) == runs == 8
     assert {len(version.split(".")) for version in versions} == {1, 2}, "a digit for each state that was entered"
@@ -65,8 +64,8 @@ def test_runs_merge_when_they_agree_in_what_is_still_read(predicate: str, runs: 
     table = pa.table({"type": ["A"] * 30, "t": range(30), "x": [0, 1, 2] * 10})
     text = f"PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match(a[], b) {{ a[1].x >= 0 {predicate} }}"
     progress, whole = progress_of(text, table, "merge")
-    progress.feed(whole)
-    assert progress.run_counts.sum() <= runs
+    list(progress.feed(whole))
+    assert progress.runs <= runs
 
 
 class TestCompressed:
@@ -157,7 +156,7 @@ def test_a_state_that_failed_at_a_row_is_not_tried_there_again(monkeypatch: pyte
         reads.append(sum(item.reads for item in counted))
         counted.clear()
     assert reads[1] <= 12 * reads[0]
-    assert row_engine.ROOM < 10_000
+    assert row_search.ROOM < 10_000
 
 
 def _rest(tables: object) -> list[object]:

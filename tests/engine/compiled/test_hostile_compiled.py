@@ -65,7 +65,7 @@ def sase_source(kind, column, value, out):
     table = pa.table({"type": [kind, kind + "2"], "t": [1, 2], column: [value] * 2, "id": [value] * 2})
     plan = plan_of(query, table, order_by="t")
     runs = generate(plan.query, nfa_of(plan.query), frozenset(), "merge").source
-    return query, table, runs + choose(plan, frozenset()).program.generated(frozenset()).source
+    return query, table, runs + choose(plan, frozenset()).compiled.generated(frozenset()).source
 
 
 def row_source(variable, column, value, out):

@@ -9,7 +9,7 @@ import pytest
 import kleene
 from agreement import outcome, same_result, sase_examples
 from kleene.api import prepare
-from kleene.engine.compiled import buffer, sase_engine
+from kleene.engine.compiled import buffer, run_engine
 from kleene.engine.inputs import make_order_key
 from kleene.engine.run import Runner
 
@@ -51,7 +51,7 @@ def test_what_is_held_does_not_grow_with_the_input(text: str, algorithm: str) ->
     for piece in pieces(table, 100):
         rows += progress.feed(piece).num_rows
         engine = progress._progress._engine
-        held.append(engine.kept_table.num_rows + int(engine.run_counts.sum()) + int(engine.buffer.counts[3]))
+        held.append(len(engine.kept) + engine.runs + int(engine.buffer.counts[3]))
     assert max(held[15:]) <= 2 * max(held[:15])
     assert rows + progress.finish().num_rows == query.match(table, order_by="t", engine="reference").num_rows
 
@@ -67,7 +67,7 @@ def test_partitions_that_have_nothing_open_are_forgotten() -> None:
 @pytest.mark.parametrize("room", [2, 3, 8])
 @pytest.mark.parametrize("algorithm", ["basic", "merge"])
 def test_freed_places_of_the_buffer_are_used_again(monkeypatch: pytest.MonkeyPatch, room: int, algorithm: str) -> None:
-    monkeypatch.setattr(sase_engine, "ROOM", room)
+    monkeypatch.setattr(run_engine, "ROOM", room)
     monkeypatch.setattr(buffer, "ROOM", room)
     table = stream(400, keys=2)
     text = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [id] AND a[i].x >= a[i-1].x } WITHIN 30"
@@ -102,7 +102,7 @@ def test_a_limit_that_only_the_interpreter_meets_is_no_error() -> None:
 
 @pytest.mark.parametrize("algorithm", ["auto", "basic"])
 def test_a_large_table_goes_through_in_pieces(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
-    monkeypatch.setattr(sase_engine, "PIECE", 2)
+    monkeypatch.setattr(run_engine, "PIECE", 2)
     for (text, options), table in sase_examples(60, seed=91):
         query = kleene.sase(text)
         expected = outcome(lambda query=query, table=table, options=options: query.match(table, **options))
@@ -112,7 +112,7 @@ def test_a_large_table_goes_through_in_pieces(monkeypatch: pytest.MonkeyPatch, a
 
 def test_a_large_table_of_keys_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     # As Spark's tasks have them. The times of the first key are no reason to drop runs of the second.
-    monkeypatch.setattr(sase_engine, "PIECE", 4)
+    monkeypatch.setattr(run_engine, "PIECE", 4)
     table = pa.table({"type": ["A", "B"] * 8, "k": [1] * 9 + [2] * 7, "t": [*range(9), *range(7)]})
     definition = kleene.sase("EVENT SEQ(A a, B b) WHERE [k] WITHIN 4").definition
     options = {"engine": "generated", "plan": {"operators": "nfa"}}

@@ -22,7 +22,6 @@ import pytest
 
 import kleene
 from agreement import as_set
-from kleene.engine import run
 from kleene.engine.compiled import sequence_engine, stacks
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import TYPE_OF_EVENT
@@ -141,13 +140,13 @@ class Report:
 @contextmanager
 def recorded(exercised: Counter[Any]) -> Iterator[None]:
     """Counts what plans really do, by what reaches the engine."""
-    find = sequence_engine.find_sequences
+    start = sequence_engine.SequenceEngine.start
 
-    def spy(program: sequence_engine.SequenceProgram, *given: Any) -> Any:
-        exercised.update(traits_of(program.plan))
-        return find(program, *given)
+    def spy(engine: sequence_engine.SequenceEngine, *given: Any) -> Any:
+        exercised.update(traits_of(engine.plan))
+        return start(engine, *given)
 
-    with mock.patch.object(run, "find_sequences", spy):
+    with mock.patch.object(sequence_engine.SequenceEngine, "start", spy):
         yield
 
 

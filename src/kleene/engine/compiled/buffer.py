@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.arrays.advance_counters import (
     ADVANCE_COUNTERS,
     ADVANCE_EDGES,
@@ -38,97 +35,17 @@ from kleene.engine.compiled.arrays.nodes import (
 )
 from kleene.engine.compiled.arrays.runs import RUN_HEAD, RUN_START, RUN_STATE, RUN_VERSION
 from kleene.engine.compiled.arrays.versions import VERSION_COLUMNS, VERSION_DIGIT, VERSION_ORIGIN, VERSION_PREFIX
-from kleene.engine.compiled.arrays.windows import (
-    NO_WINDOW,
-    WINDOW_IN_EVENTS,
-    WINDOW_IN_FLOAT_TIME,
-    WINDOW_IN_WHOLE_TIME,
-)
 from kleene.engine.compiled.batches import grown
-from kleene.engine.compiled.columns import Array, times_array
+from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import SharedLoops
 from kleene.engine.compiled.registers import Registers
-from kleene.engine.events import window_size
 from kleene.engine.saved_parts import SavedParts, require, require_older, require_within
-from kleene.ir.options import WindowUnit
-from kleene.schema import FLOAT
 
 ROOM = 1024
-Time = int | float
-"""A time in the units of the order key."""
-LAST_TIME = 2**62
 _USED = (ADVANCE_NODES, ADVANCE_EDGES, ADVANCE_VERSIONS)
 """Where the counters say how many nodes, edges and versions there are."""
 Root = tuple[Array, Array]
 """An array of runs, and the rows of it that are in use."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The window as the shared loops take it; `kind` is what it is measured in."""
-
-    kind: int
-    size: int
-    float_size: float
-
-    @property
-    def is_float(self) -> bool:
-        return self.kind == WINDOW_IN_FLOAT_TIME
-
-    @property
-    def in_time(self) -> int | float | None:
-        """How long it is, if it is a time."""
-        return self.float_size if self.is_float else self.size if self.kind == WINDOW_IN_WHOLE_TIME else None
-
-    def is_over(self, latest: Any, times: Array) -> Array:
-        """Whether no event after `latest` can lie before the end of a window that began at the times.
-
-        Floats are compared as negations compare them; whole numbers so that nothing overflows.
-        """
-        found: Array = latest >= times + self.float_size if self.is_float else latest - times >= self.size
-        return found
-
-    @classmethod
-    def of(cls, query: AnalyzedQuery) -> Window:
-        window = query.window
-        if window is None:
-            return cls(NO_WINDOW, 0, 0.0)
-        if window.unit is WindowUnit.EVENTS:
-            return cls(WINDOW_IN_EVENTS, int(window.size), 0.0)
-        size = window_size(window, query.time_type)
-        if query.time_type == FLOAT:
-            return cls(WINDOW_IN_FLOAT_TIME, 0, float(size))
-        if isinstance(size, Decimal) and size != int(size):
-            size = int(size) + 1
-        return cls(WINDOW_IN_WHOLE_TIME, min(int(size), 2**63 - 1), 0.0)
-
-
-def latest_of(times: Array, now: Time | None) -> Any:
-    """The time that a stream has come to, as the times have it."""
-    if not len(times):
-        return times.dtype.type(0 if now is None else now)
-    latest = times.max()
-    return latest if now is None or not now > latest else times.dtype.type(now)
-
-
-def wakes_at(window: Window, query: AnalyzedQuery, kept: pa.Table | None, waiting_since: Array) -> Time | None:
-    """When time alone may complete a waiting match, or free kept events; None if it never does.
-
-    `waiting_since` are the kept events whose windows matches wait for.
-    """
-    size = window.in_time
-    if size is None or kept is None or not kept.num_rows:
-        return None
-    times = times_array(kept, query.order_by[0], query.time_type)
-    if not len(waiting_since):
-        return wake_time(times.max(), 2 * size)
-    return wake_time(times[waiting_since].min(), size)
-
-
-def wake_time(time: Any, size: Time) -> Time | None:
-    """When a window that began then is over; None if that is no time of a clock."""
-    found: Time = time.item() + size
-    return found if abs(found) < LAST_TIME else None
 
 
 @dataclass(slots=True)
@@ -166,6 +83,12 @@ class Buffer:
     @property
     def bytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
+
+    def saved(self, runs: int) -> dict[str, Array]:
+        """The parts of a snapshot; so many runs are stored."""
+        nodes, edges, versions = (int(self.counts[counter]) for counter in _USED)
+        graph = {"node": self.node[:nodes], "edge": self.edge[:edges], "version": self.version[:versions]}
+        return graph | {"stored_i": self.stored_i[:runs], "stored_f": self.stored_f[:runs]}
 
     def make_larger(self, times: int) -> None:
         for name in ("node", "edge", "version", "done"):

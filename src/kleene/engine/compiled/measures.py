@@ -18,7 +18,7 @@ from kleene.engine.compiled.arrangement import ROW
 from kleene.engine.compiled.batches import arguments, nullable_names, one_group, types_of
 from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, check_source
 from kleene.engine.compiled.columns import Array, Dictionary, Layout, kind_of
-from kleene.engine.compiled.programs import Program
+from kleene.engine.compiled.programs import Compiled
 from kleene.engine.compiled.sase_readers import OfMatch, Rows
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_values, is_taken
@@ -39,7 +39,7 @@ class GeneratedMeasures:
     computed: tuple[int, ...]
 
 
-class MeasureProgram(Program[GeneratedMeasures]):
+class MeasureProgram(Compiled[GeneratedMeasures]):
     def __init__(self, query: AnalyzedQuery, jit: bool) -> None:
         super().__init__(lambda nullable: generate_measures(query, nullable), jit)
         self.query = query

@@ -1,7 +1,7 @@
 """A query made into kernels, whatever its language: source is generated, and compiled, when it is first needed.
 
-A program is shared; what moves is in the progress objects of the engines. Code depends on which columns have NULLs, so
-a program may have several kernels.
+An engine is shared; what moves is in its progress. Code depends on which columns have NULLs, so that an engine may have
+several kernels.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ Generated = TypeVar("Generated", bound=GeneratedCode)
 class Kernel(Generic[Generated]):
     generated: Generated
     functions: Kernels
+    jit: bool
 
 
-class Program(Generic[Generated]):
+class Compiled(Generic[Generated]):
     """`jit` False runs the source as plain Python. `automaton` is the one that the source was made from, if any."""
 
     def __init__(
@@ -58,7 +59,7 @@ class Program(Generic[Generated]):
     def kernel(self, nullable: frozenset[str], budget: Budget | None = None) -> Kernel[Generated]:
         if nullable not in self._kernels:
             generated = self.generated(nullable)
-            self._kernels[nullable] = Kernel(generated, _loaded(generated, self.jit, budget))
+            self._kernels[nullable] = Kernel(generated, _loaded(generated, self.jit, budget), self.jit)
         return self._kernels[nullable]
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.blocks import Block
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, without_overlaps
 from kleene.engine.compiled.arrays.accepts import ACCEPT_RIP, ACCEPT_ROW
@@ -44,19 +43,22 @@ from kleene.engine.compiled.batches import (
     partition_codes,
     types_of,
 )
-from kleene.engine.compiled.buffer import Time, Window, latest_of, wakes_at
 from kleene.engine.compiled.columns import Array, Dictionary, check_readable, times_array
 from kleene.engine.compiled.failures import check_span
+from kleene.engine.compiled.kept import KeptEvents, PartitionStates
+from kleene.engine.compiled.kernel_window import KernelWindow, latest_of, wakes_at
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.partitions import Partitions, partition_text
-from kleene.engine.compiled.programs import Kernel, Program
+from kleene.engine.compiled.programs import Compiled, Kernel
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence, prunes
 from kleene.engine.compiled.stacks import Scratch, Stacks
+from kleene.engine.found import FoundMatches
 from kleene.engine.inputs import attribute_type
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_type
+from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import SavedParts, require
 from kleene.errors import ExecutionError, LimitError
 from kleene.ir.options import Format
@@ -74,24 +76,35 @@ FILTERED_AT_ONCE = 1 << 14
 LATE = ("NegationInLastPlace", "Having")
 
 
-class SequenceProgram(Program[GeneratedSequence]):
+class SequenceEngine(Compiled[GeneratedSequence]):
     """A query and its plan."""
 
-    def __init__(self, query: AnalyzedQuery, plan: Pipeline, jit: bool = True) -> None:
+    def __init__(
+        self,
+        query: AnalyzedQuery,
+        plan: Pipeline,
+        jit: bool = True,
+        format_: Format = Format.ALL,
+        run_limit: int = 1_000_000,
+    ) -> None:
         super().__init__(lambda nullable: generate_sequence(query, plan, nullable), jit)
-        self.query, self.plan = query, plan
-        self.is_basic = plan.get(SequenceScan).algorithm == "basic"
+        self.query, self.plan, self.format, self.run_limit = query, plan, format_, run_limit
         scan = plan.get(SequenceScan)
+        self.is_basic = scan.algorithm == "basic"
         self.stacked = 1 if scan.is_combined else max(len(scan.tests), 1)
+
+    def start(self, budget: Budget | None = None, meter: Meter | None = None) -> SequenceProgress:
+        return SequenceProgress(self, Budget() if budget is None else budget, Meter() if meter is None else meter)
 
 
 @dataclass(slots=True)
-class Feed:
+class SequencePiece:
     """One piece of the input behind the events kept from before, as the kernels see them."""
 
     table: pa.Table
+    numbers: Array  # of the events' partitions, where something is counted in them
     kernel: Kernel[GeneratedSequence]
-    given: Arguments
+    arguments: Arguments
     bits: Array
     relevant: Array  # the rows that the scan goes through
     codes: Array
@@ -103,115 +116,96 @@ class Feed:
 
     @property
     def context(self) -> tuple[Any, ...]:
-        return (self.codes, *self.index.arguments, self.times, self.positions, *self.given)
+        return (self.codes, *self.index.arguments, self.times, self.positions, *self.arguments)
 
 
 class SequenceProgress:
-    """How far a stream has come. Feed it events in order; it gives back matches, and the table they refer to."""
+    """How far a stream has come."""
 
-    def __init__(
-        self,
-        program: SequenceProgram,
-        run_limit: int,
-        format_: Format,
-        meter: Meter | None = None,
-        budget: Budget | None = None,
-    ) -> None:
-        self.program, self.run_limit, self.format = program, run_limit, format_
-        self.meter = meter if meter is not None else Meter()
-        self.budget = Budget() if budget is None else budget
-        query = program.query
-        self.window = Window.of(query)
+    def __init__(self, engine: SequenceEngine, budget: Budget, meter: Meter) -> None:
+        self.engine, self.budget, self.meter = engine, budget, meter
+        query = engine.query
+        self.window = KernelWindow.of(query)
         self.nullable: frozenset[str] = frozenset()
-        self.stacks = Stacks(len(query.components), program.stacked, program.is_basic)
+        self.stacks = Stacks(len(query.components), engine.stacked, engine.is_basic)
         self.keys: dict[tuple[int, ...], Partitions] = {}  # by the tests that they number together
-        self.partitions = Partitions(query.partition_by)
-        self.kept_table: pa.Table | None = None
-        self.kept_positions = EMPTY
-        self.next_positions, self.ended = np.zeros(1, np.int64), np.full(1, -1, np.int64)
+        self.kept, self.kept_positions = KeptEvents(), EMPTY
+        # Of each partition, where something is counted in it: how many events it had, where its last match ended.
+        names = query.partition_by if self._needs_partitions else ()
+        self.partitions = PartitionStates(names, False, next_positions=0, ended=-1)
         self.pending = np.empty((0, len(query.components)), ROW)
 
     # --- feeding -------------------------------------------------------------------------------------------------
 
-    def feed(self, table: pa.Table, is_last: bool = False, now: Time | None = None) -> tuple[pa.Table, FlatMatches]:
-        """The matches that these events complete, in output order, and the table they refer to.
-
-        `now` is the time that the stream has come to, if it is known to be later than the last event.
-        """
-        fresh_from = 0
-        if self.kept_table is not None:
-            fresh_from = self.kept_table.num_rows
-            table = pa.concat_tables([self.kept_table, table.select(self.kept_table.column_names)])
-        feed, numbers = self._prepare(table, fresh_from, is_last and self.kept_table is None, now)
-        found = _concatenated(list(self._through_the_pipeline(feed, fresh_from)), len(self.program.query.components))
-        result = self._arranged(feed, numbers, self._after_the_end(feed, found, is_last), fresh_from)
-        if not is_last:
-            self._retain(feed, numbers)
-        return table, result
-
-    def blocks(self, table: pa.Table) -> Iterator[Block]:
-        """The matches of a whole table in blocks, each given out before the next is made."""
-        feed, numbers = self._prepare(table, 0, True, None)
+    def feed(self, events: pa.Table, now: Time | None = None, is_last: bool = False) -> Iterator[FoundMatches]:
+        """The matches that these events complete, in blocks of bounded size."""
+        old = len(self.kept)
+        piece = self._prepared(events, now, is_last)
         held: list[Array] = []
         size = 0
-        for part in self._through_the_pipeline(feed, 0):
+        for part in self._through_the_pipeline(piece, old):
             held.append(part)
             size += part.nbytes
-            if size > self.budget.at_once:
+            if is_last and not old and size > self.budget.at_once:
                 found = _concatenated(held, part.shape[1])
                 end = int(np.searchsorted(found[:, -1], found[-1, -1]))  # more may come that end at the last event
                 held, size = [found[end:]], found[end:].nbytes
                 if end:
-                    whole = self._after_the_end(feed, found[:end], True)
-                    yield Block(self._arranged(feed, numbers, whole, 0), True)
-        found = _concatenated(held, len(self.program.query.components))
-        yield Block(self._arranged(feed, numbers, self._after_the_end(feed, found, True), 0), True)
+                    matches = self._arranged(piece, self._after_the_end(piece, found[:end], True), old)
+                    yield FoundMatches(piece.table, matches, True)
+        found = _concatenated(held, len(self.engine.query.components))
+        matches = self._arranged(piece, self._after_the_end(piece, found, is_last), old)
+        if not is_last:
+            self._retain(piece)
+        yield FoundMatches(piece.table, matches, True)
 
-    def _arranged(self, feed: Feed, numbers: Array, found: Array, fresh_from: int) -> FlatMatches:
+    def _arranged(self, piece: SequencePiece, found: Array, old: int) -> FlatMatches:
         """The sequences that are given out, in output order."""
         # Sequences that waited may have events that are no longer on a stack.
-        heights = feed.heights[:, :0] if fresh_from and LATE[0] in feed.kernel.generated.filters else feed.heights
-        found = in_output_order(found, heights, self.program.jit)
-        result = _flat(found, len(self.program.query.components))
-        if self.format is Format.NON_OVERLAPPING:
-            places = feed.positions[result.first], feed.positions[result.last]
-            result = without_overlaps(result, numbers[result.last], *places, self.ended, self.program.jit)
+        heights = piece.heights[:, :0] if old and LATE[0] in piece.kernel.generated.filters else piece.heights
+        found = in_output_order(found, heights, self.engine.jit)
+        result = _flat(found, len(self.engine.query.components))
+        if self.engine.format is Format.NON_OVERLAPPING:
+            places = piece.positions[result.first], piece.positions[result.last]
+            ended = self.partitions["ended"]
+            result = without_overlaps(result, piece.numbers[result.last], *places, ended, self.engine.jit)
         self.budget.hold("its matches", 0)
-        if not self._gives_all(feed):
+        if not self._gives_all(piece):
             self.budget.count(len(result))
         return result
 
-    def _gives_all(self, feed: Feed) -> bool:
+    def _gives_all(self, piece: SequencePiece) -> bool:
         """Whether every sequence that is constructed is given out."""
-        return self.format is Format.ALL and not any(name in LATE for name in feed.kernel.generated.filters)
+        return self.engine.format is Format.ALL and not any(name in LATE for name in piece.kernel.generated.filters)
 
-    def _prepare(self, table: pa.Table, fresh_from: int, is_whole: bool, now: Time | None) -> tuple[Feed, Array]:
-        query = self.program.query
+    def _prepared(self, table: pa.Table, now: Time | None, is_last: bool) -> SequencePiece:
+        query, started = self.engine.query, perf_counter()
         assert query.schema is not None
-        started = perf_counter()
+        old, is_whole = len(self.kept), is_last and self.kept.table is None
+        numbers = self.partitions.numbers(table, is_whole)
+        table, numbers = self.kept.in_front_of(table, numbers)
         self.nullable |= nullable_names(table)
-        kernel = self.program.kernel(self.nullable, self.budget)
-        generated = kernel.generated
-        rows = table.num_rows
+        kernel = self.engine.kernel(self.nullable, self.budget)
+        generated, rows = kernel.generated, table.num_rows
         given = arguments(generated.layout, table, query.schema, types_of(query.schema), one_group(rows), Dictionary())
         times = times_array(table, query.order_by[0], query.time_type)
         check_span(times, query.order_by[0])
-        numbers = self._partition_numbers(table, is_whole)
-        positions = self._event_positions(numbers, fresh_from)
+        positions = self._event_positions(numbers, old)
         bits, relevant, classifying = np.empty(rows, np.int64), np.empty(rows + 1, np.int64), perf_counter()
         with np.errstate(all="ignore"):
             count = kernel.functions["classify"](bits, relevant, 0, rows, *given)
         relevant = relevant[:count]
         seconds = perf_counter() - classifying
         codes = self._codes(table, generated, relevant, is_whole)
-        self.meter.add("SequenceScan", rows - fresh_from, len(relevant), seconds)
-        self.meter.add("read", rows - fresh_from, rows - fresh_from, perf_counter() - started - seconds)
+        self.meter.add("SequenceScan", rows - old, len(relevant), seconds)
+        self.meter.add("read", rows - old, rows - old, perf_counter() - started - seconds)
         started = perf_counter()
         index = self._index(generated, bits, codes, times)
         self.meter.add("NegationIndex", len(index.entries), 0, perf_counter() - started)
-        latest = latest_of(times, now)
-        heights = self.stacks.heights(rows)
-        return Feed(table, kernel, given, bits, relevant, codes, times, positions, index, heights, latest), numbers
+        heights, latest = self.stacks.heights(rows), latest_of(times, now)
+        return SequencePiece(
+            table, numbers, kernel, given, bits, relevant, codes, times, positions, index, heights, latest
+        )
 
     def _codes(self, table: pa.Table, generated: GeneratedSequence, relevant: Array, is_whole: bool) -> Array:
         """For each attribute of a test, the number of each event's value; -1 if it has none, or if nothing reads it."""
@@ -224,7 +218,7 @@ class SequenceProgress:
             relevant = np.arange(table.num_rows)
         for tests in dict.fromkeys(coding.tests for coding in generated.codes):
             own = [coding for coding in generated.codes if coding.tests == tests]
-            values = key_values(table, generated, tests, self.program.query)
+            values = key_values(table, generated, tests, self.engine.query)
             if is_whole:
                 found, count = partition_codes(values, values.column_names, null_is_a_key=False)
             else:
@@ -240,44 +234,29 @@ class SequenceProgress:
 
     @property
     def _key_columns(self) -> list[str]:
-        tests = self.program.plan.tests
+        tests = self.engine.plan.tests
         return sorted({name for test in tests for name in (*test.attributes, *test.negative) if name is not None})
 
     @property
     def _needs_partitions(self) -> bool:
-        return self.window.kind == WINDOW_IN_EVENTS or self.format is Format.NON_OVERLAPPING
+        return self.window.kind == WINDOW_IN_EVENTS or self.engine.format is Format.NON_OVERLAPPING
 
-    def _partition_numbers(self, table: pa.Table, is_whole: bool) -> Array:
-        """The partition of each event, if the query counts something in partitions; else 0."""
-        if not self._needs_partitions or not self.program.query.partition_by:
-            return np.zeros(table.num_rows, np.int64)
-        if is_whole:
-            numbers, count = partition_codes(table, self.program.query.partition_by, null_is_a_key=False)
-        else:
-            numbers = self.partitions.numbers(table, null_is_a_key=False)
-            count = len(self.partitions)
-        missing = count - len(self.next_positions)
-        if missing > 0:
-            self.next_positions = np.concatenate([self.next_positions, np.zeros(missing, np.int64)])
-            self.ended = np.concatenate([self.ended, np.full(missing, -1, np.int64)])
-        return numbers
-
-    def _event_positions(self, numbers: Array, fresh_from: int) -> Array:
+    def _event_positions(self, numbers: Array, old: int) -> Array:
         """The place of each event in its partition, from the beginning of the stream; empty if nothing needs it."""
         if not self._needs_partitions:
             return EMPTY
-        positions = np.zeros(len(numbers), np.int64)
-        positions[:fresh_from] = self.kept_positions
-        grouped = group(numbers[fresh_from:], len(self.next_positions), self.program.jit)
+        next_positions, positions = self.partitions["next_positions"], np.zeros(len(numbers), np.int64)
+        positions[:old] = self.kept_positions
+        grouped = group(numbers[old:], len(next_positions), self.engine.jit)
         if len(grouped):
             sizes = np.diff(grouped.begins)
             within = np.arange(len(grouped)) - np.repeat(grouped.begins[:-1], sizes)
-            positions[fresh_from + grouped.order] = within + np.repeat(self.next_positions[grouped.numbers], sizes)
-            self.next_positions[grouped.numbers] += sizes
+            positions[old + grouped.order] = within + np.repeat(next_positions[grouped.numbers], sizes)
+            next_positions[grouped.numbers] += sizes
         return positions
 
     def _index(self, generated: GeneratedSequence, bits: Array, codes: Array, times: Array) -> NegationIndex:
-        first_bit = len(self.program.query.components)
+        first_bit = len(self.engine.query.components)
         rows = [np.flatnonzero((bits >> (first_bit + number)) & 1) for number in generated.judged]
         keys = []
         for arrays, own in zip(generated.index_keys, rows, strict=True):
@@ -289,61 +268,61 @@ class SequenceProgress:
 
     # --- the pipeline --------------------------------------------------------------------------------------------
 
-    def _through_the_pipeline(self, feed: Feed, fresh_from: int) -> Iterator[Array]:
+    def _through_the_pipeline(self, piece: SequencePiece, old: int) -> Iterator[Array]:
         """The sequences that the events complete, in the order of their last events."""
         stacks, meter = self.stacks, self.meter
-        components = len(self.program.query.components)
-        scan = feed.kernel.functions["scan_basic" if self.program.is_basic else "scan"]
+        components = len(self.engine.query.components)
+        scan = piece.kernel.functions["scan_basic" if self.engine.is_basic else "scan"]
         st = np.zeros(SEQUENCE_COUNTERS, np.int64)
         st[CONSTRUCT_WORK] = TRIES_AT_ONCE
-        last = feed.table.num_rows
-        if not self.program.is_basic:
-            fresh_from, last = int(np.searchsorted(feed.relevant, fresh_from)), len(feed.relevant)
-        st[SCAN_EVENT], st[CONSTRUCT_COMPONENT] = fresh_from, components
-        accepts = np.zeros((BLOCK, ACCEPT_RIP + self.program.stacked), np.int64)
-        scratch = Scratch(components, self.program.stacked)
+        first, last = old, piece.table.num_rows
+        if not self.engine.is_basic:
+            first, last = int(np.searchsorted(piece.relevant, old)), len(piece.relevant)
+        st[SCAN_EVENT], st[CONSTRUCT_COMPONENT] = first, components
+        accepts = np.zeros((BLOCK, ACCEPT_RIP + self.engine.stacked), np.int64)
+        scratch = Scratch(components, self.engine.stacked)
         while st[SCAN_EVENT] < last:
             begin = int(st[SCAN_EVENT])
             st[SCAN_END], st[SCAN_ROOM] = min(begin + BLOCK, last), stacks.room
             st[SCAN_ACCEPTS] = st[CONSTRUCT_ACCEPT] = 0
             started = perf_counter()
             with np.errstate(all="ignore"):
-                events = (feed.bits, feed.relevant, feed.codes, feed.times, feed.positions)
-                on_stacks = (stacks.stack, stacks.base, stacks.top, stacks.heads, feed.heights)
-                status = scan(st, *events, *on_stacks, accepts, scratch.at, stacks.node, *feed.given)
-            self._check(feed, status)
+                events = (piece.bits, piece.relevant, piece.codes, piece.times, piece.positions)
+                on_stacks = (stacks.stack, stacks.base, stacks.top, stacks.heads, piece.heights)
+                status = scan(st, *events, *on_stacks, accepts, scratch.at, stacks.node, *piece.arguments)
+            self._check(piece, status)
             meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
-            self.budget.reach(int(st[SCAN_EVENT]) if self.program.is_basic else int(feed.relevant[st[SCAN_EVENT] - 1]))
+            self.budget.reach(int(st[SCAN_EVENT]) if self.engine.is_basic else int(piece.relevant[st[SCAN_EVENT] - 1]))
             if st[SCAN_ACCEPTS]:
-                yield from self._construct(feed, st, accepts, scratch)
+                yield from self._construct(piece, st, accepts, scratch)
             if status == NEEDS_ROOM and stacks.room < max(components, stacks.stack.shape[1] // 4):
                 self.budget.hold("the stacks", 3 * stacks.bytes)
                 stacks.grow()
 
-    def _construct(self, feed: Feed, st: Array, accepts: Array, scratch: Scratch) -> Iterator[Array]:
-        stacks, meter, construct = self.stacks, self.meter, feed.kernel.functions["construct"]
+    def _construct(self, piece: SequencePiece, st: Array, accepts: Array, scratch: Scratch) -> Iterator[Array]:
+        stacks, meter, construct = self.stacks, self.meter, piece.kernel.functions["construct"]
         while True:
             started = perf_counter()
             st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TRIED] = 0, 0
-            stack = scratch.stack if self.program.is_basic else stacks.stack
+            stack = scratch.stack if self.engine.is_basic else stacks.stack
             with np.errstate(all="ignore"):
                 room = (scratch.found, scratch.rows, scratch.cursor, scratch.size)
                 on_stacks = (stack, stacks.base, stacks.node)
-                status = construct(st, accepts, *room, self.run_limit, *on_stacks, *feed.context)
-            self._check(feed, status)
+                status = construct(st, accepts, *room, self.engine.run_limit, *on_stacks, *piece.context)
+            self._check(piece, status)
             if status == TOO_MANY_MATCHES:
-                raise self._too_many(feed, int(accepts[st[CONSTRUCT_ACCEPT], ACCEPT_ROW]))
+                raise self._too_many(piece, int(accepts[st[CONSTRUCT_ACCEPT], ACCEPT_ROW]))
             count = int(st[CONSTRUCT_WRITTEN])
             meter.add("SequenceConstruction", int(st[CONSTRUCT_TRIED]), count, perf_counter() - started)
-            for name in feed.kernel.generated.filters:
+            for name in piece.kernel.generated.filters:
                 if count and name not in LATE:
-                    count = self._filtered(feed, name, scratch.found, count)
+                    count = self._filtered(piece, name, scratch.found, count)
             self.budget.check_time()
             if count:
                 found = scratch.found[:count].copy()
                 self.budget.add("its matches", 3 * found.nbytes)  # they are held twice while they are put in order
-                if self._gives_all(feed):
+                if self._gives_all(piece):
                     self.budget.count(count)
                 yield found
             if status == DONE:
@@ -352,90 +331,88 @@ class SequenceProgress:
             if status == NEEDS_ROOM:
                 scratch.grow()
 
-    def _filtered(self, feed: Feed, name: str, found: Array, count: int) -> int:
+    def _filtered(self, piece: SequencePiece, name: str, found: Array, count: int) -> int:
         self.budget.check_time()
         started = perf_counter()
         rows = np.zeros(found.shape[1], np.int64)  # its own: construction goes on from where it was
         with np.errstate(all="ignore"):
-            kept = int(feed.kernel.functions[name](found, count, rows, *feed.context))
-        self._check(feed, kept)
+            kept = int(piece.kernel.functions[name](found, count, rows, *piece.context))
+        self._check(piece, kept)
         self.meter.add(name, count, kept, perf_counter() - started)
         return kept
 
-    def _check(self, feed: Feed, status: int) -> None:
+    def _check(self, piece: SequencePiece, status: int) -> None:
         if status <= FIRST_ERROR:
-            raise feed.kernel.generated.layout.failure(status)
+            raise piece.kernel.generated.layout.failure(status)
 
-    def _after_the_end(self, feed: Feed, found: Array, is_last: bool) -> Array:
+    def _after_the_end(self, piece: SequencePiece, found: Array, is_last: bool) -> Array:
         """Applies HAVING and negations in last place, for which a sequence waits until its window has closed."""
-        filters = feed.kernel.generated.filters
+        filters = piece.kernel.generated.filters
         if LATE[0] in filters:
             if len(self.pending):
                 found = np.concatenate([self.pending, found])
             if not is_last:
-                since = found[:, -1 if self.format is Format.NON_OVERLAPPING else 0]
-                is_closed = self.window.is_over(feed.latest, feed.times[since])
+                since = found[:, -1 if self.engine.format is Format.NON_OVERLAPPING else 0]
+                is_closed = self.window.is_over(piece.latest, piece.times[since])
                 self.pending, found = found[~is_closed], found[is_closed]
         found = np.ascontiguousarray(found)
         for name in LATE:
             if name in filters and len(found):
                 parts = [found[at : at + FILTERED_AT_ONCE] for at in range(0, len(found), FILTERED_AT_ONCE)]
-                found = np.concatenate([part[: self._filtered(feed, name, part, len(part))] for part in parts])
+                found = np.concatenate([part[: self._filtered(piece, name, part, len(part))] for part in parts])
         return found
 
-    def _too_many(self, feed: Feed, row: int) -> ExecutionError:
+    def _too_many(self, piece: SequencePiece, row: int) -> ExecutionError:
         return LimitError(
-            f"one event of the partition {partition_text(feed.table, self.program.query.partition_by, row)} completes "
-            f"more than {self.run_limit:,} sequences",
+            f"one event of the partition {partition_text(piece.table, self.engine.query.partition_by, row)} completes "
+            f"more than {self.engine.run_limit:,} sequences",
             hint="Narrow the query (a shorter WITHIN, an equivalence test, more predicates), or raise run_limit.",
         )
 
     # --- keeping -------------------------------------------------------------------------------------------------
 
-    def _retain(self, feed: Feed, numbers: Array) -> None:
+    def _retain(self, piece: SequencePiece) -> None:
         """Keeps the events that an instance, a negation or a waiting match may still look at."""
         stacks = self.stacks
-        if prunes(self.program.query, self.program.plan):
+        if prunes(self.engine.query, self.engine.plan):
             in_time = self.window.in_time
             if in_time is not None:
-                stacks.prune(feed.times, feed.latest, in_time)
-            elif len(feed.positions):
-                stacks.prune(feed.positions, feed.positions.max(), self.window.size)
-        needed = np.zeros(feed.table.num_rows, np.bool_)
+                stacks.prune(piece.times, piece.latest, in_time)
+            elif len(piece.positions):
+                stacks.prune(piece.positions, piece.positions.max(), self.window.size)
+        needed = np.zeros(piece.table.num_rows, np.bool_)
         for array, places in stacks.live():
             for column in stacks.row_columns:
                 needed[array[places, column]] = True
         needed[self.pending.ravel()] = True
-        needed[self._live_entries(feed)] = True
+        needed[self._live_entries(piece)] = True
         rows = np.flatnonzero(needed)
-        place = np.full(feed.table.num_rows, -1, np.int64)
-        place[rows] = np.arange(len(rows))
+        moved = self.kept.keep(piece.table, rows, piece.numbers[rows])
         for array, places in stacks.live():
             for column in stacks.row_columns:
-                array[places, column] = place[array[places, column]]
-        self.pending = place[self.pending].astype(ROW)
-        self.kept_table = feed.table.take(pa.array(rows)).combine_chunks()
-        self.kept_positions = feed.positions[rows] if len(feed.positions) else EMPTY
-        self._forget_keys(feed, rows)
+                array[places, column] = moved[array[places, column]]
+        self.pending = moved[self.pending].astype(ROW)
+        self.kept_positions = piece.positions[rows] if len(piece.positions) else EMPTY
+        self._forget_keys(piece, rows)
         stacks.shrink()
-        if self._needs_partitions and self.program.query.partition_by:
-            self._forget_partitions(numbers[rows])
+        if self._needs_partitions and self.engine.query.partition_by:
+            self._forget_partitions()
 
-    def _live_entries(self, feed: Feed) -> Array:
+    def _live_entries(self, piece: SequencePiece) -> Array:
         """The events of negations, without those in parts of time that no open window reaches."""
         size = self.window.in_time
         if size is None:  # negations are in the middle then, behind an event that is on a stack
             column = self.stacks.row_columns[0]
             live = [array[places, column].min() for array, places in self.stacks.live() if len(places)]
             oldest = min(live, default=None)
-            return feed.index.entries[:0] if oldest is None else feed.index.entries[feed.index.entries >= oldest]
-        return feed.index.kept(feed.latest.item() - 2 * size, feed.times)
+            return piece.index.entries[:0] if oldest is None else piece.index.entries[piece.index.entries >= oldest]
+        return piece.index.kept(piece.latest.item() - 2 * size, piece.times)
 
-    def _forget_keys(self, feed: Feed, rows: Array) -> None:
+    def _forget_keys(self, piece: SequencePiece, rows: Array) -> None:
         """Values without a kept event lose their numbers. If they come again, they get new ones."""
-        generated = feed.kernel.generated
+        generated = piece.kernel.generated
         for tests, keys in self.keys.items():
-            own = [codes for coding, codes in zip(generated.codes, feed.codes, strict=False) if coding.tests == tests]
+            own = [codes for coding, codes in zip(generated.codes, piece.codes, strict=False) if coding.tests == tests]
             used = np.zeros(len(keys), np.bool_)
             for codes in own:
                 kept = codes[rows]
@@ -448,81 +425,52 @@ class SequenceProgress:
         most = max((len(keys) for tests, keys in self.keys.items() if tests in generated.stacked), default=1)
         self.stacks.heads = np.ascontiguousarray(self.stacks.heads[:, : max(most, 1)])
 
-    def _forget_partitions(self, kept: Array) -> None:
-        used = np.zeros(len(self.partitions), np.bool_)
-        used[kept[kept >= 0]] = True
+    def _forget_partitions(self) -> None:
+        numbers, used = self.kept.numbers, np.zeros(len(self.partitions), np.bool_)
+        used[numbers[numbers >= 0]] = True
         if not used.all():
-            self.partitions.keep(used)
-            count = len(used)
-            self.next_positions, self.ended = self.next_positions[:count][used], self.ended[:count][used]
-            if not len(self.next_positions):
-                self.next_positions, self.ended = np.zeros(1, np.int64), np.full(1, -1, np.int64)
+            new = self.partitions.keep(used)
+            self.kept.numbers = np.where(numbers < 0, -1, new[numbers])
 
-    # --- waiting -------------------------------------------------------------------------------------------------
+    # --- between pieces ------------------------------------------------------------------------------------------
 
-    @property
-    def open_runs(self) -> int:
-        """Instances on the stacks, which take the place of runs here."""
-        return int((self.stacks.top - self.stacks.base).sum())
-
-    @property
-    def kept_events(self) -> int:
-        return 0 if self.kept_table is None else self.kept_table.num_rows
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is held that the next event could depend on."""
-        return not self.open_runs and not self.kept_events
-
-    def wakes_at(self) -> Time | None:
-        """When time alone may have an effect, without an event; None if it never does."""
-        since = self.pending[:, -1 if self.format is Format.NON_OVERLAPPING else 0]
-        return wakes_at(self.window, self.program.query, self.kept_table, since)
-
-    # --- saving --------------------------------------------------------------------------------------------------
+    def held(self) -> Held:
+        """Instances on the stacks take the place of runs here."""
+        instances = int((self.stacks.top - self.stacks.base).sum())
+        since = self.pending[:, -1 if self.engine.format is Format.NON_OVERLAPPING else 0]
+        wakes = wakes_at(self.window, self.engine.query, self.kept.table, since)
+        size = self.kept.bytes + self.stacks.bytes + int(self.pending.nbytes)
+        return Held(instances, len(self.kept), size, wakes, not instances and not len(self.kept))
 
     def saved(self) -> dict[str, Any]:
-        """The whole progress, as the parts of a snapshot."""
-        stacks = self.stacks
-        stack, node = stacks.packed()
+        stack, node = self.stacks.packed()
         parts: dict[str, Any] = {
             "nullable": sorted(self.nullable),
             "kept_positions": self.kept_positions,
-            "next_positions": self.next_positions,
-            "ended": self.ended,
             "pending": self.pending.astype(np.int64),
             "stack": stack,
             "node": node,
-            "base": stacks.base,
-            "top": stacks.top,
-            "heads": stacks.heads,
-            "kept_table": self.kept_table,
-            "keys": self.partitions.table,
-            "partition_count": len(self.partitions),
+            "base": self.stacks.base,
+            "top": self.stacks.top,
+            "heads": self.stacks.heads,
             "numbered": [list(tests) for tests in self.keys],
+            **self.kept.saved(),
+            **self.partitions.saved(),
         }
-        for number, keys in enumerate(self.keys.values()):
-            parts[f"keys_{number}"] = keys.table
-        return {name: part for name, part in parts.items() if part is not None}
+        return parts | {f"keys_{number}": keys.table for number, keys in enumerate(self.keys.values())}
 
     def load(self, parts: SavedParts) -> None:
-        """Continues from where the parts were saved."""
         self.nullable = parts.column_names("nullable")
-        self.kept_table, kept = parts.table("kept_table"), parts.rows_of("kept_table")
-        self.next_positions = parts.array("next_positions", None, low=0)
-        count = len(self.next_positions)
-        require(count >= 1, "next_positions")
-        self.ended = parts.array("ended", count, low=-1)
+        self.partitions.load(parts)
+        self.kept.load(parts, max(len(self.partitions), 1), lowest=-1)
+        kept = len(self.kept)
         self.kept_positions = parts.array("kept_positions", kept if self._needs_partitions else 0, low=0)
-        partitions: Any = parts.parts.get("partition_count")
-        require(type(partitions) is int and 0 <= partitions <= count, "partition_count")
-        self.partitions.load(parts, "keys", partitions)
         self.pending = parts.array("pending", None, self.stacks.components, low=0, high=kept).astype(ROW)
         self.stacks.load(parts, kept)
-        generated = self.program.generated(self.nullable)
+        generated = self.engine.generated(self.nullable)
         for number, tests in enumerate(self._loaded_tests(parts, generated)):
             keys = self.keys[tests] = Partitions(key_names(generated, tests))
-            empty = key_values(parts.columns.empty_table(), generated, tests, self.program.query)
+            empty = key_values(parts.columns.empty_table(), generated, tests, self.engine.query)
             table = parts.table(f"keys_{number}", empty.schema)
             keys.load_table(table, 0 if table is None else table.num_rows, f"keys_{number}")
             if tests in generated.stacked:
@@ -534,12 +482,6 @@ class SequenceProgress:
         tests = list(dict.fromkeys(coding.tests for coding in generated.codes))
         require(told in ([], [list(one) for one in tests]), "numbered")
         return tests if told else []
-
-    @property
-    def held(self) -> int:
-        """Bytes that are held between pieces."""
-        table = 0 if self.kept_table is None else self.kept_table.nbytes
-        return int(table + self.stacks.bytes + self.pending.nbytes)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -591,16 +533,3 @@ def _concatenated(parts: Sequence[Array], components: int) -> Array:
     if not parts:
         return np.empty((0, components), ROW)
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def find_sequences(
-    program: SequenceProgram,
-    table: pa.Table,
-    format_: Format,
-    run_limit: int,
-    meter: Meter | None = None,
-    budget: Budget | None = None,
-) -> Iterator[Block]:
-    """All matches in a whole table."""
-    if table.num_rows:
-        yield from SequenceProgress(program, run_limit, format_, meter, budget).blocks(table)

@@ -1,4 +1,4 @@
-"""Matches in blocks: what engines give out while they go on, so that nobody has to hold all of them."""
+"""What engines of SASE queries find: matches in a table, in blocks, so that nobody has to hold all of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from kleene.engine.matches import Array, FlatMatches, joined
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Some matches, in output order.
+class FoundMatches:
+    """Some matches, in output order, whose positions are those of the table.
 
-    Matches that end at the same event come in one block, or in the right order in several. Where a block is settled,
-    all matches up to here come before all matches of later blocks.
+    Matches that end at the same event come together, or in the right order one after the other. Where they are settled,
+    all matches up to here come before all that are found later.
     """
 
+    table: pa.Table
     matches: FlatMatches
     is_settled: bool
 

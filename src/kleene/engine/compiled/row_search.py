@@ -1,0 +1,397 @@
+"""The search for the matches of a row pattern in a table, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.automaton.positions import positions_of
+from kleene.engine.budget import Budget
+from kleene.engine.compiled.arrays.row_groups import (
+    ROW_GROUP_COLUMNS,
+    ROW_GROUP_END,
+    ROW_GROUP_FIRST,
+    ROW_GROUP_OPENS,
+    ROW_GROUP_SEEN_END,
+    ROW_GROUP_START,
+    ROW_GROUP_STARTS_END,
+)
+from kleene.engine.compiled.arrays.row_matches import (
+    ROW_MATCH_COLUMNS,
+    ROW_MATCH_GROUP,
+    ROW_MATCH_LENGTH,
+    ROW_MATCH_NUMBER,
+    ROW_MATCH_START,
+)
+from kleene.engine.compiled.arrays.search_counters import (
+    SEARCH_COUNTERS,
+    SEARCH_MATCHES,
+    SEARCH_MATCHES_BEFORE,
+    SEARCH_MORE_ROWS,
+    SEARCH_MOST_STEPS,
+    SEARCH_START,
+    SEARCH_STATES,
+    SEARCH_STATES_BEFORE,
+    SEARCH_WORK,
+)
+from kleene.engine.compiled.arrays.statuses import (
+    DONE,
+    FIRST_ERROR,
+    NEEDS_ROOM,
+    NO_ROW_TO_SKIP_TO,
+    OUTPUT_FULL,
+    PAUSED,
+    SKIPS_TO_ITS_START,
+)
+from kleene.engine.compiled.batches import (
+    EMPTY,
+    Grouped,
+    arguments,
+    grown,
+    nullable_names,
+)
+from kleene.engine.compiled.columns import Array, Dictionary, times_array
+from kleene.engine.compiled.failures import GaveUpError, check_span
+from kleene.engine.compiled.programs import Compiled, Kernel
+from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window
+from kleene.engine.protocol import Time
+from kleene.engine.row_reference import RowMatch, cannot_skip
+from kleene.errors import LimitError
+from kleene.ir import expr as ir
+from kleene.ir.options import AfterMatch, Selection
+from kleene.schema import FLOAT
+
+ROOM = 1024
+WORK_AT_ONCE = 1 << 26
+"""How many rows the kernel takes before it pauses, so that limits can be looked at."""
+ALL_AT_ONCE = 1 << 62
+WHY_NOT_TO_SKIP = {
+    NO_ROW_TO_SKIP_TO: "the match has no such row",
+    SKIPS_TO_ITS_START: "it is the row where the match began, which would be found forever",
+}
+MOST_MEMO = 1 << 28
+"""The most words for the marks of states that failed; beyond that the engine gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowMatches:
+    """Many matches as arrays: match m begins at row starts[m] of the grouped rows; its states begin at offsets[m]."""
+
+    groups: Array
+    starts: Array
+    offsets: Array
+    numbers: Array
+    states: Array
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def states_of(self, number: int) -> Array:
+        return self.states[self.offsets[number] : self.offsets[number + 1]]
+
+
+class RowCode(Compiled[GeneratedRows]):
+    """The kernels of a row pattern."""
+
+    def __init__(self, query: AnalyzedRowPattern, jit: bool = True, run_limit: int = 1_000_000) -> None:
+        automaton = positions_of(query)
+        super().__init__(lambda nullable: generate_rows(query, automaton, nullable), jit, automaton)
+        self.query, self.run_limit = query, run_limit
+
+    @property
+    def gives_all(self) -> bool:
+        return self.query.definition.selection is Selection.ALL_MATCHES
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """The matches in a table. `grouped` has its rows by partition, `groups` what the kernel knows of each partition."""
+
+    table: pa.Table
+    grouped: Grouped
+    groups: Array
+    matches: RowMatches
+    kernel: Kernel[GeneratedRows]
+    counted: Array | None = None  # of each group: matches before
+    unmatched: Array = field(default_factory=lambda: EMPTY)  # positions of rows that are known to be in no match
+    is_settled: bool = True
+
+    @property
+    def begins(self) -> Array:
+        """Of each group, its first row."""
+        begins: Array = self.groups[:, ROW_GROUP_FIRST]
+        return begins
+
+    @property
+    def ends(self) -> Array:
+        """Of each group, the row behind the last that may be looked at."""
+        ends: Array = self.groups[:, ROW_GROUP_SEEN_END]
+        return ends
+
+
+def find_row_candidates(
+    code: RowCode,
+    table: pa.Table,
+    grouped: Grouped,
+    own: Array,
+    entries: Array,
+    budget: Budget,
+) -> FoundRows:
+    """The matches that begin in the own rows of ranges, by their starts. Each range is a group.
+
+    The own rows of a group are those from the first number of `own` to before the second. If they begin with its first
+    row, that is the first row of the partition. Where a match of an earlier range ends is not known here, so the search
+    begins at each of the first own rows, as many as `entries` says, and finds the matches of all these searches.
+    """
+    groups = np.zeros((len(grouped.numbers), ROW_GROUP_COLUMNS), np.int64)
+    groups[:, ROW_GROUP_FIRST] = grouped.begins[:-1]
+    groups[:, ROW_GROUP_END] = groups[:, ROW_GROUP_SEEN_END] = grouped.begins[1:]
+    first, end = own.T
+    groups[:, ROW_GROUP_START], groups[:, ROW_GROUP_STARTS_END] = first, end
+    groups[:, ROW_GROUP_OPENS] = first == groups[:, ROW_GROUP_FIRST]
+    tries = np.clip(entries, 1, np.maximum(end - first, 0))
+    of_group = np.repeat(np.arange(len(groups)), tries)
+    searches = groups[of_group]
+    searches[:, ROW_GROUP_START] += np.arange(len(of_group)) - np.repeat(np.cumsum(tries) - tries, tries)
+    seen = np.zeros(len(grouped), np.int64)
+    search = Search(code, table, grouped, groups, nullable_names(table), budget)
+    found = search.whole(searches=searches, seen=seen)
+    matches = found.matches
+    order = np.argsort(matches.starts, kind="stable")
+    sizes = np.diff(matches.offsets)[order]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+    states = matches.states[np.repeat(matches.offsets[order], sizes) + within]
+    numbers = matches.numbers[order] if len(matches.numbers) else matches.numbers
+    chosen = RowMatches(of_group[matches.groups[order]], matches.starts[order], offsets, numbers, states)
+    return replace(found, matches=chosen)
+
+
+class Search:
+    """The search for the matches of all groups in a table."""
+
+    def __init__(
+        self,
+        code: RowCode,
+        table: pa.Table,
+        grouped: Grouped,
+        groups: Array,
+        nullable: frozenset[str],
+        budget: Budget,
+    ) -> None:
+        self._code, self._table, self._grouped, self._groups, self._budget = code, table, grouped, groups, budget
+        self._kernel = code.kernel(nullable, budget)
+        self._generated = self._kernel.generated
+        self._arrays = _Arrays(self._generated.integers, self._generated.floats)
+        self._seen = _Seen(self._generated.tables.variable_of) if self._generated.tables.is_ambiguous else None
+
+    def whole(
+        self,
+        more_rows: bool = False,
+        now: Time | None = None,
+        searches: Array | None = None,
+        seen: Array = EMPTY,
+    ) -> FoundRows:
+        """All of them together. `now` is the time that a stream has come to, if that is known."""
+        (found,) = self.parts(ALL_AT_ONCE, more_rows, now, searches, seen)
+        return found
+
+    def parts(
+        self,
+        states_at_once: int,
+        more_rows: bool = False,
+        now: Time | None = None,
+        searches: Array | None = None,
+        seen: Array = EMPTY,
+    ) -> Iterator[FoundRows]:
+        """The matches of all groups; or of all searches, several of which may be in one group, and mark their starts.
+
+        Whenever the matches found so far have more than `states_at_once` states, they are given out.
+        """
+        query, generated, arrays, budget = self._code.query, self._generated, self._arrays, self._budget
+        assert query.schema is not None
+        types = dict(query.schema.attributes)
+        given = arguments(generated.layout, self._table, query.schema, types, self._grouped, Dictionary())
+        rows = len(self._grouped)
+        bits = np.zeros(rows, np.int64)
+        times = _times(query, self._table, self._grouped, now)
+        st = np.zeros(SEARCH_COUNTERS, np.int64)
+        st[SEARCH_START] = -1
+        st[SEARCH_MORE_ROWS] = 1 if more_rows else 0
+        st[SEARCH_MOST_STEPS] = self._code.run_limit + 100 * rows
+        st[SEARCH_WORK] = WORK_AT_ONCE
+        tables, failed = generated.tables, self._marks(rows)
+        automaton = (tables.edge_begin, tables.edge_target, tables.edge_variable, tables.next_bits, tables.variable_of)
+        search, searched = self._kernel.functions["search"], self._groups if searches is None else searches
+        counted = np.zeros(len(searched), np.int64)  # matches given out before
+        with np.errstate(all="ignore"):
+            self._kernel.functions["classify"](bits, self._groups, *given)
+        while True:
+            with np.errstate(all="ignore"):
+                room = (*arrays.stack, arrays.ri, arrays.rf, arrays.found, arrays.states)
+                status = search(st, searched, bits, times, *automaton, failed, *room, seen, *given)
+            budget.reach(int(st[SEARCH_START]))
+            if status == NEEDS_ROOM:
+                budget.hold("the stack of the search", 3 * arrays.stack_bytes)
+                arrays.deepen()
+            elif status == OUTPUT_FULL and 4 * st[SEARCH_MATCHES] + st[SEARCH_STATES] > states_at_once:
+                yield self._taken(st, counted, is_last=False)
+            elif status == OUTPUT_FULL:
+                budget.hold("its matches", 3 * arrays.match_bytes)
+                arrays.widen()
+            elif status != PAUSED:
+                break
+        if status != DONE:
+            raise _failure(status, self._code, self._code.run_limit, generated)
+        yield self._taken(st, counted, is_last=True)
+
+    def _marks(self, rows: int) -> Array:
+        """Room for the marks of states that failed."""
+        words = (len(self._generated.tables.variable_of) + 63) // 64
+        memo_rows = rows if self._generated.remembers else 1
+        if memo_rows * words > MOST_MEMO:
+            raise GaveUpError(ir.Attribute(None, self._code.query.order_by[0].name))
+        self._budget.hold("the marks of what failed", memo_rows * words * 8)
+        return np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
+
+    def _taken(self, st: Array, counted: Array, is_last: bool) -> FoundRows:
+        """Takes the matches found so far out of the arrays."""
+        matches = _matches(self._arrays.found[: st[SEARCH_MATCHES]], self._arrays.states[: st[SEARCH_STATES]].copy())
+        st[SEARCH_MATCHES_BEFORE] -= st[SEARCH_MATCHES]
+        st[SEARCH_STATES_BEFORE] -= st[SEARCH_STATES]
+        st[SEARCH_MATCHES] = st[SEARCH_STATES] = 0
+        if self._code.gives_all and self._seen is not None:
+            matches = self._seen.distinct(matches)
+        self._budget.count(len(matches))
+        before = counted.copy()
+        np.add.at(counted, matches.groups, 1)
+        return FoundRows(
+            self._table, self._grouped, self._groups, matches, self._kernel, counted=before, is_settled=is_last
+        )
+
+
+@dataclass(slots=True)
+class _Arrays:
+    integers: int
+    floats: int
+    stack: list[Array] = field(default_factory=lambda: [np.zeros(ROOM, np.int64) for _ in range(3)])
+    found: Array = field(default_factory=lambda: np.zeros((ROOM, ROW_MATCH_COLUMNS), np.int64))
+    states: Array = field(default_factory=lambda: np.zeros(8 * ROOM, np.int64))
+    ri: Array = field(init=False)
+    rf: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ri = np.zeros((ROOM, self.integers), np.int64)
+        self.rf = np.zeros((ROOM, self.floats), np.float64)
+
+    @property
+    def stack_bytes(self) -> int:
+        return int(sum(part.nbytes for part in (*self.stack, self.ri, self.rf)))
+
+    @property
+    def match_bytes(self) -> int:
+        return int(self.found.nbytes + self.states.nbytes)
+
+    def deepen(self) -> None:
+        length = 2 * len(self.ri)
+        self.stack = [grown(part, length) for part in self.stack]
+        self.ri, self.rf = grown(self.ri, length), grown(self.rf, length)
+
+    def widen(self) -> None:
+        self.found = grown(self.found, 2 * len(self.found))
+        self.states = grown(self.states, max(2 * len(self.states), 2 * len(self.ri)))
+
+
+def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped, now: Time | None) -> Array:
+    """The times of the rows, and behind them, if it is known, the time that the stream has come to."""
+    if not has_time_window(query):
+        return np.zeros(1, np.float64 if query.time_type == FLOAT else np.int64)
+    name = query.order_by[0].name
+    times = times_array(table, name, query.time_type)
+    check_span(times, name)
+    if table.column(name).null_count:
+        raise GaveUpError(ir.Attribute(None, name))
+    times = grouped.permuted(times)
+    return np.ascontiguousarray(times if now is None else np.append(times, times.dtype.type(now)))
+
+
+def _failure(status: int, code: RowCode, run_limit: int, generated: GeneratedRows) -> Exception:
+    if status <= FIRST_ERROR:
+        return generated.layout.failure(status)
+    after = code.query.definition.after_match or AfterMatch()
+    if status in WHY_NOT_TO_SKIP:
+        return cannot_skip(after, WHY_NOT_TO_SKIP[status])
+    return LimitError(
+        f"the pattern can be matched from one row in too many ways: {run_limit:,} steps did not end",
+        hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
+        "raise run_limit.",
+    )
+
+
+def _matches(found: Array, states: Array) -> RowMatches:
+    offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
+    groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
+    return RowMatches(groups, starts, offsets, numbers, states)
+
+
+class _Seen:
+    """Recognizes classifications of a start row that were found before, in another way."""
+
+    def __init__(self, variable_of: Array) -> None:
+        self._variable_of = variable_of
+        self._start, self._paths = -1, set[bytes]()
+
+    def distinct(self, matches: RowMatches) -> RowMatches:
+        """Keeps each classification of a start row once: the first way in which it was found."""
+        variables = self._variable_of[matches.states] if len(matches.states) else matches.states
+        kept: list[int] = []
+        for number, start in enumerate(matches.starts.tolist()):
+            if start != self._start:
+                self._start, self._paths = start, set()
+            path = variables[matches.offsets[number] : matches.offsets[number + 1]].tobytes()
+            if path not in self._paths:
+                self._paths.add(path)
+                kept.append(number)
+        chosen = np.array(kept, np.int64)
+        lengths = (matches.offsets[1:] - matches.offsets[:-1])[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        states = matches.states[np.repeat(matches.offsets[chosen], lengths) + within]
+        return RowMatches(matches.groups[chosen], matches.starts[chosen], offsets, EMPTY, states)
+
+
+def numbered(found: FoundRows, is_all: bool) -> Array:
+    """The number of each match in its partition; for ALL MATCHES they are counted here."""
+    matches = found.matches
+    if not is_all:
+        return matches.numbers
+    if not len(matches):
+        return EMPTY
+    begins = np.flatnonzero(np.concatenate([[True], matches.groups[1:] != matches.groups[:-1]]))
+    own = np.arange(len(matches)) - np.repeat(begins, np.diff(np.append(begins, len(matches)))) + 1
+    return own if found.counted is None else own + found.counted[matches.groups]
+
+
+def row_matches(found: FoundRows, is_all: bool) -> list[list[RowMatch]]:
+    """The matches of each partition as the interpreter has them; rows are known by their numbers in the partition."""
+    tables, matches = found.kernel.generated.tables, found.matches
+    names = np.array([tables.variables[number] for number in tables.variable_of], object)
+    excluded = np.array(tables.is_excluded, np.bool_)
+    numbers = numbered(found, is_all)
+    by_group: list[list[RowMatch]] = [[] for _ in range(len(found.groups))]
+    for m in range(len(matches)):
+        own = matches.states_of(m)
+        at = int(matches.groups[m])
+        by_group[at].append(
+            RowMatch(
+                int(matches.starts[m] - found.begins[at]),
+                int(numbers[m]),
+                tuple(names[own]),
+                tuple(excluded[own].tolist()),
+            )
+        )
+    return by_group

@@ -1,0 +1,162 @@
+"""Matches of runs: read out of the match buffer, and judged by what only a whole match decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter
+
+import numpy as np
+
+from kleene.engine.budget import Budget
+from kleene.engine.compiled.arrangement import ROW, chosen_matches
+from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
+from kleene.engine.compiled.arrays.completions import COMPLETION_GROUP, COMPLETION_NODE, COMPLETION_ROW
+from kleene.engine.compiled.arrays.expand_counters import (
+    EXPAND_COMPLETION,
+    EXPAND_COUNTERS,
+    EXPAND_DEPTH,
+    EXPAND_MATCHES,
+    EXPAND_MOST,
+    EXPAND_ROWS,
+    TOTAL_MATCHES,
+    TOTAL_ROWS,
+    TOTALS,
+)
+from kleene.engine.compiled.arrays.statuses import (
+    CONTRADICTION,
+    DONE,
+    FIRST_ERROR,
+    NEEDS_ROOM,
+    OUTPUT_FULL,
+    TOO_MANY_MATCHES,
+)
+from kleene.engine.compiled.batches import grown
+from kleene.engine.compiled.buffer import ROOM, Buffer
+from kleene.engine.compiled.columns import Array
+from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.compiled.meter import Meter
+from kleene.engine.compiled.run_piece import RunPiece
+from kleene.engine.matches import FlatMatches
+from kleene.engine.saved_parts import require
+from kleene.errors import LimitError
+
+ROWS_AT_ONCE = 1 << 22
+"""How many rows of matches are written out at a time."""
+NO_LIMIT = 1 << 62
+JUDGED_AT_ONCE = 1 << 14
+"""How many matches are judged before limits are looked at."""
+
+
+class Expansion:
+    """Reads matches out of a buffer; those of one event may be `most` at most."""
+
+    def __init__(self, is_merged: bool, components: int, jit: bool, most: int, budget: Budget) -> None:
+        self._is_merged, self._components, self._jit = is_merged, components, jit
+        self._most, self.budget = most, budget
+        self._rows, self._rows_used = np.empty(0, ROW), 0
+
+    def matches(
+        self, piece: RunPiece, buffer: Buffer, completions: Array, at_once: int = ROWS_AT_ONCE
+    ) -> Iterator[tuple[FlatMatches, Array]]:
+        """The matches of the completions, in parts, each with the groups of its matches."""
+        loops, done = shared_loops(self._jit), len(completions)
+        st, bounds = np.zeros(EXPAND_COUNTERS, np.int64), np.zeros(self._components, np.int64)
+        stack, trail = np.empty(256, np.int64), np.empty(256, np.int64)
+        st[EXPAND_MOST] = self._most
+        measured = -1  # the completion of which it is known how many matches it stands for
+        while st[EXPAND_COMPLETION] < done:
+            room = min(at_once, 4 * done + 1024)
+            offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, self._components), np.int64)
+            origin, p = np.empty(room, np.int64), self._free_rows(2 * len(stack))
+            written = np.full(int(buffer.counts[ADVANCE_NODES]) + 1, -1, np.int64)
+            while True:
+                way, outputs = (stack, trail, bounds), (offsets, lengths, p, origin)
+                if self._is_merged:
+                    status = loops["expand_merged"](
+                        st, completions, done, buffer.node, *piece.window_arguments, *way, written, *outputs
+                    )
+                else:
+                    graph = (buffer.node, buffer.edge, buffer.version)
+                    status = loops["expand_versions"](st, completions, done, *graph, *way, *outputs)
+                if status != NEEDS_ROOM:
+                    break
+                stack, trail = grown(stack, 2 * len(stack)), grown(trail, 2 * len(trail))
+            require(status != CONTRADICTION, "node" if self._is_merged else "version")
+            if status == TOO_MANY_MATCHES:
+                raise self._too_many(piece, int(completions[st[EXPAND_COMPLETION], COMPLETION_ROW]))
+            is_within = status == OUTPUT_FULL and st[EXPAND_DEPTH] > 0
+            if is_within and st[EXPAND_COMPLETION] != measured and self._most < NO_LIMIT:
+                measured = int(st[EXPAND_COMPLETION])
+                self._check_size(piece, buffer, completions[measured])
+            count, rows = int(st[EXPAND_MATCHES]), int(st[EXPAND_ROWS])
+            self._rows_used += rows
+            if count:
+                groups = completions[origin[:count], COMPLETION_GROUP]
+                yield FlatMatches(offsets[: count + 1], lengths[:count], p[:rows]), groups
+            st[EXPAND_MATCHES] = st[EXPAND_ROWS] = 0
+
+    def _check_size(self, piece: RunPiece, buffer: Buffer, completion: Array) -> None:
+        """An error if the matches of one completion are too many, or too large, to be made."""
+        totals, row = np.zeros(TOTALS, np.int64), int(completion[COMPLETION_ROW])
+        status = shared_loops(self._jit)["measure_merged"](
+            int(completion[COMPLETION_NODE]),
+            row,
+            self._most,
+            buffer.node,
+            *piece.window_arguments,
+            np.empty(len(piece.grouped) + 1, np.int64),
+            totals,
+        )
+        require(status == DONE, "node")
+        if totals[TOTAL_MATCHES] > self._most:
+            raise self._too_many(piece, row)
+        self.budget.hold("all matches that end at one event", 2 * int(totals[TOTAL_ROWS]) * ROW().itemsize)
+        self.budget.hold("all matches that end at one event", 0)
+
+    def _free_rows(self, least: int) -> Array:
+        """Room for rows of matches. It is given out from large pieces, since fresh memory is slow."""
+        if len(self._rows) - self._rows_used < least:
+            size = max(min(4 * len(self._rows), ROWS_AT_ONCE), 2 * least, 4 * ROOM)
+            self._rows, self._rows_used = np.empty(size, ROW), 0
+        return self._rows[self._rows_used :]
+
+    def _too_many(self, piece: RunPiece, row: int) -> LimitError:
+        return LimitError(
+            f"one event of the partition {piece.partition_text(row)} completes more than {self._most:,} matches",
+            hint="Narrow the query, raise run_limit, or use mode='compressed', which counts them without making them.",
+        )
+
+
+def judged(
+    piece: RunPiece, found: FlatMatches, group_of: Array, budget: Budget, meter: Meter
+) -> tuple[FlatMatches, Array]:
+    """The matches that no negation and no HAVING forbids, and their groups."""
+    meter.add("RunScan", 0, len(found), 0.0)
+    if not piece.kernel.generated.has_accept or not len(found):
+        return found, group_of
+    started = perf_counter()
+    ok = np.zeros(len(found), np.int64)
+    for at in range(0, len(found), JUDGED_AT_ONCE):
+        budget.check_time()
+        part = slice(at, at + JUDGED_AT_ONCE)
+        _judge(piece, ok[part], found[part], group_of[part])
+    kept = chosen_matches(found, np.flatnonzero(ok))
+    meter.add("Judge", len(found), len(kept), perf_counter() - started)
+    return kept, group_of[ok == 1]
+
+
+def _judge(piece: RunPiece, ok: Array, found: FlatMatches, group_of: Array) -> None:
+    """Writes 1 for each match that nothing forbids."""
+    with np.errstate(all="ignore"):
+        status = piece.kernel.functions["accept"](
+            ok,
+            found.offsets,
+            np.ascontiguousarray(found.lengths),
+            np.ascontiguousarray(found.positions, ROW),
+            np.ascontiguousarray(group_of),
+            *piece.index().arguments,
+            piece.any_times,
+            *piece.arguments,
+        )
+    if status <= FIRST_ERROR:
+        raise piece.kernel.generated.layout.failure(status)
