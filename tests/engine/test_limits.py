@@ -21,7 +21,7 @@ from kleene.engine.compiled.sase_engine import SaseProgress
 from kleene.engine.matches import FlatMatches
 from kleene.engine.spilling import RowSorter
 from kleene.ir import expr as ir
-from kleene.plan.limits import Limits
+from kleene.options.limits import Limits
 from kleene.schema import INTEGER
 
 KLEENE = kleene.sase("PATTERN SEQ(A+ a[], B b) RETURN count(a[]) AS n, b.t AS t")

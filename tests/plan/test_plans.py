@@ -22,7 +22,7 @@ from kleene.plan.operators import (
     WindowFilter,
 )
 from kleene.plan.plan import ByKey, OneStream, Plan, make_plan
-from kleene.plan.statistics import Statistics
+from kleene.options.statistics import Statistics
 from kleene.schema import FLOAT, INTEGER, STRING, Schema
 
 SCHEMA = Schema(

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester c
 import kleene
 from kleene.api import prepare, prepare_rows
 from kleene.engine.inputs import make_order_key
-from kleene.plan.limits import Limits
+from kleene.options.limits import Limits
 from kleene.spark.bucket import END_OF_TIME
 from on_stream import Stream, matched_on_stream, matcher_of
 

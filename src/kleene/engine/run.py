@@ -154,20 +154,29 @@ class Runner:
 
     def compressed(self, table: pa.Table) -> CompressedMatches:
         """The matches of a SASE query as the graph that they share."""
+        query, program = self.plan.query, self.compressed_program()
+        assert isinstance(query, AnalyzedQuery)
+        if self.choice.engine == "nothing":
+            table = table.slice(0, 0)
+        if program.jit and not self._is_worth_compiling(program, table):
+            made = program_of(self.plan, jit=False)
+            assert isinstance(made, SaseProgram)
+            program = made
+        return CompressedMatches(query, program, table, self.plan.run_limit, Budget(self.plan.limits, table.num_rows))
+
+    def compressed_program(self) -> SaseProgram:
+        """What makes compressed output; an error if the plan has nothing that could."""
         query, program = self.plan.query, self._program
         assert isinstance(query, AnalyzedQuery)
         if self.choice.engine == "nothing":
-            program, table = self._program_for_nothing(query), table.slice(0, 0)
+            return self._program_for_nothing(query)
         if not isinstance(program, SaseProgram) or program.algorithm == "backtrack":
             engine = self.choice.reason if program is None else "the backtrack algorithm, which shares nothing"
             raise UnsupportedError(
-                f"compressed mode needs the shared match buffer, and the query is run by {engine}",
-                hint="Leave out mode, or choose another engine or algorithm.",
+                f"compressed output needs the shared match buffer, and the query is run by {engine}",
+                hint="Use match, or choose another engine or algorithm.",
             )
-        if program.jit and not self._is_worth_compiling(program, table):
-            program = program_of(self.plan, jit=False)
-            assert isinstance(program, SaseProgram)
-        return CompressedMatches(query, program, table, self.plan.run_limit, Budget(self.plan.limits, table.num_rows))
+        return program
 
     def _program_for_nothing(self, query: AnalyzedQuery) -> SaseProgram:
         """Compressed output is made by runs, be there none."""
@@ -175,7 +184,7 @@ class Runner:
             program = SaseProgram(query, choose_algorithm(query, "auto")[0], jit=False)
             program.generated(frozenset())
         except NotExpressibleError as reason:
-            raise UnsupportedError(f"compressed mode cannot be used for {reason}", hint="Leave out mode.") from None
+            raise UnsupportedError(f"compressed output cannot be made for {reason}", hint="Use match.") from None
         return program
 
     # --- parts of the result ---------------------------------------------------------------------------------------

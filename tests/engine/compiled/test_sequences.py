@@ -27,7 +27,7 @@ from kleene.engine.compiled import sequence_engine, stacks
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import make_order_key, read_events
-from kleene.plan.hints import CHOICES
+from kleene.options.hints import CHOICES
 from kleene.plan.operators import (
     NegationFilter,
     Pipeline,

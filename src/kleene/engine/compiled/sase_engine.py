@@ -772,7 +772,7 @@ class SaseProgress:
         return LimitError(
             f"one event of the partition {self._partition_of(feed, row)} completes more than "
             f"{self.run_limit:,} matches",
-            hint="Narrow the query, raise run_limit, or use mode='compressed', which counts them without making them.",
+            hint="Narrow the query, raise run_limit, or use Query.compressed, which counts them without making them.",
         )
 
     def _partition_of(self, feed: Feed, row: int) -> str:
