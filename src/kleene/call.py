@@ -23,7 +23,6 @@ from kleene.options.statistics import Statistics
 from kleene.options.stream import StreamOptions, stream_options
 from kleene.plan.plan import Plan, make_plan
 
-
 NO_ORDER = OrderKey(())
 
 
