@@ -131,6 +131,7 @@ _IN_OPTIONS = (
         "Write: --input Shelf=shelf.csv --input Exit=exit.csv",
     ),
     (r"with tie_break\b", "with --tie-break"),
+    (r", or give it to the call: params=\{.*?\}", ""),
 )
 
 
