@@ -33,18 +33,19 @@ import kleene
 from floors import floor_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern
 from kleene.api import prepare
+from kleene.call import Call
 from kleene.datasets import trades
 from kleene.engine import reference
 from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine, RunProgress
 from kleene.engine.events import Events, plain_values
-from kleene.engine.inputs import attributes_of, make_order_key
+from kleene.engine.inputs import OrderKey, attributes_of
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_reference import PartitionMatcher
 from kleene.engine.run import Runner
 from kleene.files import write_text
-from kleene.plan.plan import DEFAULT_RUN_LIMIT
+from kleene.options.engine import DEFAULT_RUN_LIMIT
 from kleene.schema import Schema
 from streams import (
     constant,
@@ -128,9 +129,9 @@ class RegexPattern:
 
 class SasePattern:
     def __init__(self, text: str, events: pa.Table, algorithm: str = "auto") -> None:
-        options = {"engine": "compiled", "algorithm": algorithm}
-        definition = kleene.sase(text).definition
-        _, self.plan = prepare(definition, events.slice(0, 1), make_order_key("t", None), "type", options)
+        engine = kleene.EngineOptions("compiled", algorithm=algorithm)
+        call = Call(kleene.sase(text).definition, OrderKey(("t",)), "type", engine=engine)
+        _, self.plan = prepare(call, events.slice(0, 1))
         self._runner = Runner(self.plan)
 
     def find(self, events: pa.Table) -> int:
@@ -594,12 +595,12 @@ def measure_contamination(report: Report) -> None:
 def count_contaminated(shipments: int) -> None:
     sys.set_int_max_str_digits(0)
     few, many = contamination(20), contamination(shipments)
-    options = {"order_by": "ts", "mode": "compressed", "engine": "compiled"}
+    options = {"order_by": "ts", "engine": "compiled"}
     query = kleene.sase(CONTAMINATION)
-    query.match(few, **options).count()
+    query.compressed(few, **options).count()
     before = peak_memory()
     begin = time.perf_counter()
-    count = query.match(many, **options).count()
+    count = query.compressed(many, **options).count()
     seconds = time.perf_counter() - begin
     peak = {"before": before, "peak": peak_memory()}
     is_right = count == contaminated_ways(many["Shipment"])

@@ -31,11 +31,12 @@ import pyarrow as pa
 import kleene
 from kernels import Note, Report, attempted
 from kleene.api import Progress, prepare
+from kleene.call import Call
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.inputs import make_order_key
+from kleene.engine.inputs import OrderKey
 from kleene.engine.run import Runner
 from kleene.files import write_text
-from kleene.plan.plan import DEFAULT_RUN_LIMIT
+from kleene.options.engine import DEFAULT_RUN_LIMIT
 
 RUNS, MOST_RUNS, ENOUGH_SECONDS = 5, 25, 2.0
 ENGINE = "compiled"
@@ -179,9 +180,9 @@ class Subject:
     """A query with its plan, compiled and warm."""
 
     def __init__(self, text: str, events: pa.Table, hints: Hints, run_limit: int = DEFAULT_RUN_LIMIT) -> None:
-        options = {"engine": ENGINE, "plan": dict(hints), "run_limit": run_limit}
-        order = make_order_key("t", None)
-        self._table, plan = prepare(kleene.sase(text).definition, events, order, "type", options)
+        engine = kleene.EngineOptions(ENGINE, plan=dict(hints), run_limit=run_limit)
+        call = Call(kleene.sase(text).definition, OrderKey(("t",)), "type", engine=engine)
+        self._table, plan = prepare(call, events)
         self._runner = Runner(plan)
         self._runner.find(self._table.slice(0, 1_000))
 
@@ -595,7 +596,9 @@ def memory(claims: Claims, sizes: Sizes) -> None:
 
 def held_after_pieces(text: str, sizes: Sizes, domains: Sequence[int]) -> list[Held]:
     """What is held after each tenth of the stream, whose pieces are made as they are needed."""
-    progress = kleene.sase(text).progress(make_events(1, domains=domains), order_by="t", engine=ENGINE, plan={})
+    progress = kleene.sase(text).progress(
+        make_events(1, domains=domains), order_by="t", engine=kleene.EngineOptions(ENGINE, plan={})
+    )
     found: list[Held] = []
     for begin in range(0, sizes.stream, sizes.piece):
         progress.feed(make_events(sizes.piece, domains=domains, begin=begin))

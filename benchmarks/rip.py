@@ -32,7 +32,8 @@ import pyarrow as pa
 
 import kleene
 from kernels import Note, Report, attempted
-from kleene.api import prepare_rows
+from kleene.api import prepare
+from kleene.call import Call
 from kleene.engine.ranges import RangeMatcher, Ranges, Reach, cut_rows, reach_of
 from kleene.files import write_text
 from rip_query import RipQuery, checksum_of, rip_query
@@ -498,7 +499,7 @@ def kleene_rows(query: kleene.Query, table: pa.Table) -> int:
 
 def kleene_rows_in_ranges(query: kleene.Query, table: pa.Table, ranges: int) -> int:
     """RB+ in Kleene: the table is cut into ranges, as on Spark, and threads match them."""
-    rows, plan = prepare_rows(query.definition, table, {})
+    rows, plan = prepare(Call(query.definition), table)
     reach = reach_of(plan)
     assert isinstance(reach, Reach), reach
     begins = [rows.num_rows * number // ranges for number in range(ranges)]

@@ -35,6 +35,7 @@ import kleene
 import spark_data
 from hand_written import HAND_WRITTEN
 from kernels import Note, Report, attempted
+from kleene.call import Call
 from kleene.engine.inputs import make_order_key
 from kleene.files import write_text
 from kleene.spark import batch
@@ -58,7 +59,8 @@ LONGEST_HAND_SECONDS = 90.0
 GROWING = ("finance1", "sase_q2")
 FEW = 1_000
 """So many events take no time: what is measured then is what a job costs at all."""
-IN_PLACE, CUT, UNCUT = {"ranges": "in place"}, {"range_size": 1 << 18}, {"ranges": "off"}
+IN_PLACE, UNCUT = kleene.SparkOptions("in place"), kleene.SparkOptions("shuffled")
+CUT = kleene.SparkOptions(range_size=1 << 18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +147,14 @@ def floor_plan(subject: Subject, frame: DataFrame) -> DataFrame:
     return split.sortWithinPartitions(*subject.key, subject.order).mapInArrow(count_rows, "events long")
 
 
-def match_plan(subject: Subject, frame: DataFrame, more: Mapping[str, Any] | None = None) -> DataFrame:
-    return subject.query.match(frame, **subject.options, **(more or {}))
+def match_plan(subject: Subject, frame: DataFrame, layout: kleene.SparkOptions | None = None) -> DataFrame:
+    return subject.query.match(frame, **subject.options, spark=layout)
 
 
 def own_floor_plan(subject: Subject, frame: DataFrame) -> DataFrame:
     """Kleene's own plan, with a matcher that only counts; where tasks sort, they do so here, too."""
     order = make_order_key(subject.options.get("order_by", ()), None)
-    job = batch.job_of(subject.query.definition, frame, order, subject.options.get("type_column"), {})
+    job = batch.job_of(Call(subject.query.definition, order, subject.options.get("type_column")), frame)
     return job.handed_over().mapInArrow(partial(count_in_order, job.matcher), "events long")
 
 
@@ -392,8 +394,10 @@ def cut_and_uncut(bench: Bench, subject: Subject) -> dict[str, Run]:
     return with_options(bench, subject, bench.sizes.one_key, {"cut": IN_PLACE, "sent": CUT, "uncut": UNCUT})
 
 
-def with_options(bench: Bench, subject: Subject, events: int, jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Run]:
-    """The query on so many events, with each of the options of `match`."""
+def with_options(
+    bench: Bench, subject: Subject, events: int, jobs: Mapping[str, kleene.SparkOptions]
+) -> dict[str, Run]:
+    """The query on so many events, in each of the layouts."""
     few, frame = bench.few(subject.table), bench.read(subject.table, events)
     for options in jobs.values():
         bench.warm(f"{subject.name} {options}", partial(match_plan, subject, few, options))

@@ -43,9 +43,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 import kleene
 import stream_by_hand
 from kernels import Note, Report, attempted
-from kleene.engine.inputs import make_order_key
+from kleene.call import Call
+from kleene.engine.inputs import OrderKey
 from kleene.files import write_text
-from kleene.spark.batch import SparkOptions
 from kleene.spark.jobs import make_job
 from kleene.spark.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table
 from kleene.spark.schema import spark_schema
@@ -59,7 +59,6 @@ from kleene.spark.stream import (
     TOLD,
     TURN,
     StreamJob,
-    StreamOptions,
     observed,
 )
 from processes import ProcessorTime
@@ -138,7 +137,9 @@ Plan = Callable[[DataFrame], DataFrame]
 
 
 def match_plan(subject: Subject, events: DataFrame, **options: Any) -> DataFrame:
-    found: DataFrame = subject.query.match(events, order_by="ts", **options)
+    found: DataFrame = subject.query.match(
+        events, order_by="ts", stream=kleene.StreamOptions(**options) if options else None
+    )
     return found
 
 
@@ -162,15 +163,15 @@ class CountingProcessor(StatefulProcessor):
         pass
 
 
-def stream_job_of(subject: Subject, events: DataFrame, options: StreamOptions) -> StreamJob:
-    job = make_job(subject.query.definition, events, make_order_key("ts", None), "type", {}, SparkOptions(), options)
+def stream_job_of(subject: Subject, events: DataFrame, options: kleene.StreamOptions) -> StreamJob:
+    job = make_job(Call(subject.query.definition, OrderKey(("ts",)), "type", stream=options), events)
     assert isinstance(job, StreamJob)
     return job
 
 
 def floor_plan(subject: Subject, events: DataFrame, **options: Any) -> DataFrame:
     """Kleene's own plan, with an operator that only counts."""
-    job = stream_job_of(subject, events, StreamOptions(**options))
+    job = stream_job_of(subject, events, kleene.StreamOptions(**options))
     counting = CountingProcessor(job.matcher.columns)
     found = job.packed().groupBy(BUCKET).transformWithStateInPandas(counting, GIVEN_OUT, "append", "EventTime")
     return (
@@ -523,7 +524,7 @@ def measure_latency(bench: Bench) -> None:
 
 
 def match_on_arrival(events: DataFrame) -> DataFrame:
-    found: DataFrame = SOON.match(events, order_by="ts", order="arrival")
+    found: DataFrame = SOON.match(events, order_by="ts", stream=kleene.StreamOptions(order="arrival"))
     return found
 
 

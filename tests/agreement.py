@@ -11,6 +11,7 @@ from unittest import mock
 import pyarrow as pa
 
 import kleene
+from flat_options import arguments
 from kleene.engine import budget, reference, results, rows, spilling
 from kleene.engine.compiled import row_engine
 from kleene.engine.compiled.failures import GaveUpError
@@ -56,7 +57,7 @@ def disagreement(
     others = ("basic", "backtrack") if language == "sase" and is_plain else ()
     for algorithm in ("auto", *(name for name in others if chance.random() < share)):
         ways = {"engine": engine, "algorithm": algorithm, **options}
-        found = outcome(lambda ways=ways: query.match(table, **ways))
+        found = outcome(lambda ways=ways: query.match(table, **arguments(ways)))
         if isinstance(found, kleene.UnsupportedError) and "engine cannot run" in found.message:
             return None
         if isinstance(found, kleene.UnsupportedError) and "algorithm 'backtrack' cannot" in found.message:
@@ -65,7 +66,7 @@ def disagreement(
             return f"{algorithm}:\n{shown(found)}\nreference:\n{shown(expected)}"
         if is_plain and chance.random() < share:
             with tiny_blocks():
-                found = outcome(lambda ways=ways: query.match_batches(table, **ways).read_all())
+                found = outcome(lambda ways=ways: query.match_batches(table, **arguments(ways)).read_all())
             if not same_result(expected, found):
                 return f"{algorithm}, in batches:\n{shown(found)}\nreference:\n{shown(expected)}"
         if isinstance(expected, pa.Table) and is_plain and algorithm != "backtrack" and chance.random() < share:
@@ -110,20 +111,20 @@ def disagreement_in_pieces(
 
 def in_order(query: kleene.Query, table: pa.Table, options: dict[str, Any]) -> pa.Table:
     """The rows as the query orders them, without what it added to them."""
-    read = query.progress(table, **options)._read
+    read = query.progress(table, **arguments(options))._read
     return read(table).select(table.column_names)
 
 
 def fed_in_pieces(
     query: kleene.Query, table: pa.Table, chance: random.Random, options: dict[str, Any]
 ) -> list[pa.Table]:
-    progress = query.progress(table, **options)
+    progress = query.progress(table, **arguments(options))
     cuts = sorted(chance.randrange(table.num_rows + 1) for _ in range(chance.randrange(1, 5)))
     parts = []
     for begin, end in zip([0, *cuts], [*cuts, table.num_rows], strict=True):
         parts.append(progress.feed(table.slice(begin, end - begin)))
         if chance.random() < 0.5:
-            progress = query.progress(table, snapshot=progress.snapshot(), **options)
+            progress = query.progress(table, snapshot=progress.snapshot(), **arguments(options))
     return [*parts, progress.finish()]
 
 

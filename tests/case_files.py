@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import kleene
+from flat_options import arguments
 
 FOLDER = Path(__file__).parent / "cases"
 NUMBER = "n"
@@ -131,7 +132,7 @@ def _value(field: str | None, type_: str) -> Any:
 
 def run_case(case: Case, **options: Any) -> pa.Table:
     """What an engine finds on Arrow tables."""
-    options = case.options | options
+    options = arguments(case.options | options)
     if case.is_program:
         results = kleene.program(case.query).match(case.inputs, **options)
         return results[case.result] if case.result else list(results.values())[-1]

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import kleene
+from flat_options import arguments
 from kleene.engine import snapshot as snapshots
 from kleene.engine.progress import Progress, ProgressQuery
 
@@ -77,7 +78,7 @@ def progresses(engine: str) -> Iterator[tuple[str, Any]]:
     """A progress of each kind, of which nothing was fed yet."""
     table = stream(10)
     for name, (text, options) in SASE.items():
-        yield name, kleene.sase(text).progress(table, **{"order_by": "t", "engine": engine, **options})
+        yield name, kleene.sase(text).progress(table, **arguments({"order_by": "t", "engine": engine, **options}))
     for name, clause in ROWS.items():
         yield name, kleene.match_recognize(clause).progress(table, engine=engine)
     for name, output in {"regex": {"n": "Count()"}, "regex, events": {"n": "Collect(x)"}}.items():

@@ -81,7 +81,9 @@ def outcome(number: int) -> str:
     other = chance.choice(examples())[1]
     try:
         query, table = _made(language, text, events, lambda said: hostile(said, other, chance))
-        found = query.match(table, engine=chance.choice(["reference", "generated"]), **LIMITS, **options)
+        found = query.match(
+            table, engine=kleene.EngineOptions(chance.choice(["reference", "generated"]), **LIMITS), **options
+        )
         found.validate(full=True)
         query.explain()
     except kleene.KleeneError as error:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from kleene.plan.hints import CHOICES
+from kleene.options.hints import CHOICES
 from regex_strategies import listed
 
 T = TypeVar("T")

@@ -76,7 +76,9 @@ def started(spark, folder, name, engine, drains):
     files = FILES_TO_DRAIN if drains else 1
     events = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", files).parquet(str(folder / "events"))
     query, options = QUERIES[name]
-    found = query.match(events.withWatermark("ts", f"{DELAY} seconds"), **options, engine=engine, buckets=4)
+    found = query.match(
+        events.withWatermark("ts", f"{DELAY} seconds"), **options, engine=engine, stream=kleene.StreamOptions(buckets=4)
+    )
     writer = found.writeStream.queryName(name).option("checkpointLocation", str(folder / name / "checkpoint"))
     if drains:
         writer = writer.trigger(availableNow=True)

@@ -12,10 +12,12 @@ from kleene.errors import (
     SnapshotError,
     UnsupportedError,
 )
+from kleene.options import EngineOptions, SparkOptions, StreamOptions
 from kleene.program import Program, program
 
 __all__ = [
     "AnalysisError",
+    "EngineOptions",
     "ExecutionError",
     "KleeneError",
     "KleeneWarning",
@@ -26,6 +28,8 @@ __all__ = [
     "QuerySyntaxError",
     "SchemaError",
     "SnapshotError",
+    "SparkOptions",
+    "StreamOptions",
     "UnsupportedError",
     "expand",
     "last_notes",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import ModuleType
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,16 +12,17 @@ from kleene.analysis.analyze import analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
 from kleene.analysis.value_types import FUNCTIONS
+from kleene.call import Call, Input, input_of, is_spark, like_events, read_call, spark_module
 from kleene.engine import compressed
 from kleene.engine import progress as engine_progress
 from kleene.engine.choice import SMALL
 from kleene.engine.columns_read import columns_read
-from kleene.engine.inputs import OrderKey, attributes_of, check_order_columns, make_order_key, read_events, read_rows
+from kleene.engine.inputs import attributes_of, check_order_columns, make_order_key, read_events, read_rows
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, result_schema, run
 from kleene.engine.sampling import sampled_statistics
 from kleene.engine.ties import tie_notes
-from kleene.errors import SchemaError, UnsupportedError
+from kleene.errors import UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
@@ -31,14 +30,10 @@ from kleene.ir.text import query_text
 from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
-from kleene.plan.limits import checked_limits
-from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan, make_plan
-from kleene.plan.statistics import checked_statistics
+from kleene.options import EngineOptions, SparkOptions, StreamOptions
+from kleene.plan.plan import Plan
 from kleene.schema import Schema
 from kleene.visible import visible
-
-BUCKETS = 16
-"""Groups that the keys of a stream are put together in, if nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,104 +52,62 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
         format: str = "all",
-        mode: str = "verbose",
-        engine: str = "auto",
-        algorithm: str = "auto",
-        run_limit: int = DEFAULT_RUN_LIMIT,
-        memory_limit: int | str | None = None,
-        match_limit: int | None = None,
-        time_limit: float | None = None,
-        match_order: bool = False,
         match_id: bool = False,
-        plan: Mapping[str, str] | None = None,
-        statistics: Mapping[str, Mapping[str, float]] | None = None,
-        pushdown: bool = True,
-        presorted: bool = False,
-        ranges: str | int = "auto",
-        range_size: int | None = None,
-        order: str = "time",
-        unbounded_state: str = "refuse",
-        timeouts: bool = False,
-        buckets: int = BUCKETS,
-        watermark: str | None = None,
-        max_ahead: str | None = None,
+        match_order: bool = False,
+        engine: EngineOptions | str | None = None,
+        spark: SparkOptions | None = None,
+        stream: StreamOptions | None = None,
     ) -> Any:
-        """The matches among the events: Arrow in, Arrow out; Spark in, Spark out.
+        """The matches among the events, as a table of the kind that the events are.
 
         >>> import pyarrow as pa
         >>> events = pa.table({"type": ["Shelf", "Exit"], "t": [1, 5], "id": [7, 7]})
         >>> sase("EVENT SEQ(Shelf a, !(Register r), Exit b) WHERE [id]").match(events, order_by="t").num_rows
         1
 
+        Given a pandas or polars DataFrame, it returns one. Given Spark DataFrames, it returns a lazy Spark DataFrame.
+        Given anything else, it returns a pyarrow.Table. pandas columns are those of `pyarrow.Table.to_pandas()`.
+
         events: a pyarrow.Table, anything with the Arrow C stream protocol (pandas, polars, DuckDB), a Spark DataFrame,
             or a dict of such things by event type.
-        order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. Needed by
-            SASE queries; row patterns and the regular-expression operator say it themselves.
+        order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. SASE
+            queries need it; row patterns and the regular-expression operator say it themselves.
         type_column: the column that tells the type of an event; None if the input has none.
         tie_break: further columns that decide between events of equal order keys. Without them, such events are in
             the order of the input in process, and in that of their other values on Spark; where the query can tell, a
             `KleeneWarning` counts them, or on Spark `kleene.last_notes`.
+        params: values of the names that the query leaves open, such as {"T": "12 hours"} for WITHIN T.
         format: "all" matches, or "non_overlapping" ones only.
-        mode: "verbose", a row for each match; or "compressed", for SASE queries, a row for each event that completes
-            matches: in process a `CompressedMatches`, which counts and expands them; on Spark rows with a count and a
-            structure that `kleene.expand` makes matches of.
-        engine: "auto", "compiled" (machine code), "generated" (the same code as plain Python, to look into), or
-            "reference", the plain interpreter.
-        algorithm: for SASE queries on the compiled engine, "auto", "basic", "merge" or "backtrack" (SASE+ 2008 §5.2).
-        run_limit: the most partial matches that a partition may have at once, or sequences that one event may complete,
-            before an error is raised.
-        memory_limit: how much the matches, buffers and results of the call may hold, in bytes or as a text like
-            "2 GB"; by default half of the memory that the process may use. On Spark it is that of a task.
-        match_limit: the most matches of the call; on Spark of a task, on a stream of a task in a micro-batch.
-        time_limit: the most seconds of the call, the making of machine code included; on Spark of a task's piece of
-            work. Beyond any of these limits an error says what grew, and how far the call came.
-        plan: hints for SASE queries, by name, such as {"operators": "nfa"} or {"scan": "ais"}; see docs/plans.md.
-        statistics: {"events": {type: count}, "distinct": {attribute: count}}, by which a plan is chosen; for tables in
-            this process they are measured on a sample.
-        match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         match_id: for SASE queries, adds a column of that name that depends on nothing but the events of the match, so
             that it is the same in every run, in process and on Spark.
-        pushdown: on Spark, whether events that the query cannot use are left out by Spark, before they travel.
-        presorted: on Spark, says that the events of a key stand together in one Spark partition, in order, so that
-            nothing is shuffled or sorted; it is checked, and an error if it is not so.
-        ranges: on Spark, "auto" cuts the events of heavy keys, or all of them where there is no key, into ranges that
-            are matched apart (RIP 2013); "off" does not; a number cuts each key into so many; "in place" says that the
-            files of the input follow one another in time, so that they are matched where they lie; it is checked.
-        range_size: about how many events a range has.
-        order: on a stream, "time" lets events wait until the watermark has passed them; "arrival" trusts the order in
-            which they arrive, and matches them at once.
-        unbounded_state: on a stream, "allow" accepts a query that may hold ever more; by default it is refused.
-        timeouts: on a stream, also gives out what a run had bound when it left its window, as rows of their own.
-        buckets: on a stream, how many groups the keys are put together in, each with a state of its own. Each costs
-            time in every micro-batch, and no more tasks than that can work at once.
-        watermark: on a stream, how long to wait for events that are late, such as "10 minutes": Kleene sets Spark's
-            watermark itself. Leave it out if the stream has one.
-        max_ahead: on a stream, how far the time of an event may be ahead of the machine's clock, such as "1 hour".
-            Events beyond that are set aside and counted, and never move the watermark, which needs `watermark`.
+        match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
+        engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
+        spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks.
+        stream: `kleene.StreamOptions`, for streaming DataFrames: their order, and what they may hold.
+        An option that means nothing for the events is an error that says what to leave out.
         """
-        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm, "mode": mode}
-        options |= {"plan": plan, "statistics": statistics}
-        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
-        if is_row_pattern(self.definition):
-            refuse_order(order_by, tie_break, format, match_order, match_id)
-            key = OrderKey(())
-        else:
-            key = make_order_key(() if order_by is None else order_by, tie_break)
-        if is_spark(events):
-            on_spark = spark_module("jobs")
-            given = on_spark.SparkOptions(pushdown, presorted, ranges, range_size, match_id)
-            on_stream = on_spark.StreamOptions(order, unbounded_state, timeouts, buckets, watermark, max_ahead)
-            job = on_spark.make_job(
-                self.definition, events, key, type_column, options, given, on_stream, match_order=match_order
-            )
-            return job.matches()
-        refuse_clock(watermark, max_ahead)
-        table, chosen = self._prepared(events, key, type_column, options)
-        warn(tie_notes(chosen, table, bool(key.tie_break)))
-        if mode == "compressed":
-            return Runner(chosen).compressed(table)
-        return run(chosen, table, id_columns=id_columns(chosen, table, key) if match_id else None)
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            match_id=match_id,
+            match_order=match_order,
+            engine=engine,
+            spark=spark,
+            stream=stream,
+        )
+        place = input_of(events)
+        call.check_fits(place)
+        if place is not Input.TABLE:
+            return spark_module("jobs").make_job(call, events).matches()
+        table, plan = prepare(call, events)
+        warn(tie_notes(plan, table, bool(call.order.tie_break)))
+        return like_events(run(plan, table, id_columns=id_columns(call, plan, table)), events)
 
     def match_batches(
         self,
@@ -163,18 +116,14 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
         format: str = "all",
-        engine: str = "auto",
-        algorithm: str = "auto",
-        run_limit: int = DEFAULT_RUN_LIMIT,
-        memory_limit: int | str | None = None,
-        match_limit: int | None = None,
-        time_limit: float | None = None,
         match_id: bool = False,
-        plan: Mapping[str, str] | None = None,
-        statistics: Mapping[str, Mapping[str, float]] | None = None,
+        engine: EngineOptions | str | None = None,
+        spark: SparkOptions | None = None,
+        stream: StreamOptions | None = None,
     ) -> pa.RecordBatchReader:
-        """The rows of `match`, in the same order, in batches that are made while they are read.
+        """The rows of `match`, in the same order, in Arrow batches that are made while they are read.
 
         Memory does not grow with the number of matches: where rows must wait to be put in order, they wait on disk.
 
@@ -186,24 +135,73 @@ class Query:
 
         The arguments are those of `match`; events are in this process.
         """
-        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
-        options |= {"plan": plan, "statistics": statistics}
-        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            match_id=match_id,
+            engine=engine,
+            spark=spark,
+            stream=stream,
+        )
         if is_spark(events):
             raise UnsupportedError(
                 "match_batches reads events in this process, and Spark DataFrames were given",
                 hint="Use match, which gives back a DataFrame: Spark makes its rows as they are read, too.",
             )
-        if is_row_pattern(self.definition):
-            refuse_order(order_by, tie_break, format, False, match_id)
-        key = make_order_key(() if order_by is None else order_by, tie_break)
-        table, chosen = self._prepared(events, key, type_column, options)
-        warn(tie_notes(chosen, table, bool(key.tie_break)))
-        names = id_columns(chosen, table, key) if match_id else None
+        call.check_fits(Input.TABLE)
+        table, plan = prepare(call, events)
+        warn(tie_notes(plan, table, bool(call.order.tie_break)))
+        names = id_columns(call, plan, table)
         batches = (
-            batch for found in Runner(chosen).batches(table, id_columns=names) for batch in found.table.to_batches()
+            batch for found in Runner(plan).batches(table, id_columns=names) for batch in found.table.to_batches()
         )
-        return pa.RecordBatchReader.from_batches(result_schema(chosen, table.schema, id_columns=names), batches)
+        return pa.RecordBatchReader.from_batches(result_schema(plan, table.schema, id_columns=names), batches)
+
+    def compressed(
+        self,
+        events: Any,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
+        engine: EngineOptions | str | None = None,
+        spark: SparkOptions | None = None,
+        stream: StreamOptions | None = None,
+    ) -> Any:
+        """The matches of a SASE query, those that one event completes held together as the graph that they share.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["A", "A", "A", "B"], "t": [1, 2, 3, 4]})
+        >>> sase("PATTERN SEQ(A+ a[], B b)").compressed(events, order_by="t").count()
+        7
+
+        In process it returns a `CompressedMatches`, which counts and expands them. On Spark it returns a DataFrame with
+        a count and a structure for each event, of which `kleene.expand` makes matches. The arguments are those of
+        `match`.
+        """
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            is_compressed=True,
+            engine=engine,
+            spark=spark,
+            stream=stream,
+        )
+        place = input_of(events)
+        call.check_fits(place)
+        if place is not Input.TABLE:
+            return spark_module("jobs").make_job(call, events).matches()
+        table, plan = prepare(call, events)
+        warn(tie_notes(plan, table, bool(call.order.tie_break)))
+        return Runner(plan).compressed(table)
 
     def progress(
         self,
@@ -212,15 +210,11 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
         format: str = "all",
-        engine: str = "auto",
-        algorithm: str = "auto",
-        run_limit: int = DEFAULT_RUN_LIMIT,
-        memory_limit: int | str | None = None,
-        match_limit: int | None = None,
-        time_limit: float | None = None,
-        plan: Mapping[str, str] | None = None,
-        statistics: Mapping[str, Mapping[str, float]] | None = None,
+        engine: EngineOptions | str | None = None,
+        spark: SparkOptions | None = None,
+        stream: StreamOptions | None = None,
         snapshot: bytes | None = None,
     ) -> Progress:
         """The query on its way through events that come piece by piece, in this process.
@@ -231,48 +225,50 @@ class Query:
         >>> [progress.feed(piece).to_pylist() for piece in pieces]
         [[{'a': 1, 'b': 2}], [{'a': 1, 'b': 3}]]
 
-        like: a table with the columns of the pieces; its rows do not matter.
+        like: a table with the columns of the pieces; its rows do not matter. Results are of its kind.
         snapshot: what `Progress.snapshot()` of the same query gave; it goes on from there.
         The other arguments are those of `match`; limits of matches and of time are those of each piece.
         """
-        options = {"format": format, "engine": engine, "run_limit": run_limit, "algorithm": algorithm}
-        options |= {"plan": plan, "statistics": statistics}
-        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
-        if is_row_pattern(self.definition):
-            refuse_order(order_by, tie_break, format, False)
-            table, chosen = prepare_rows(self.definition, like, options)
-            return Progress(chosen, table, lambda piece: prepare_rows(self.definition, piece, options)[0], snapshot)
-        order = make_order_key(() if order_by is None else order_by, tie_break)
-        table, schema = read_events(like, order, type_column)
-        chosen = plan_events(self.definition, schema, order, options)
-        return Progress(chosen, table, lambda piece: read_events(piece, order, type_column)[0], snapshot, order.columns)
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            engine=engine,
+            spark=spark,
+            stream=stream,
+        )
+        if is_spark(like):
+            raise UnsupportedError(
+                "progress reads events in this process, and Spark DataFrames were given",
+                hint="Use match, which takes streaming DataFrames.",
+            )
+        call.check_fits(Input.TABLE)
+        return Progress(call, like, snapshot)
 
     def explain(
         self,
         events: Any = None,
         *,
-        order_by: str | Sequence[str] = (),
+        order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        plan: Mapping[str, str] | None = None,
-        statistics: Mapping[str, Mapping[str, float]] | None = None,
-        engine: str = "auto",
-        algorithm: str = "auto",
+        params: Mapping[str, str | int] | None = None,
+        format: str = "all",
+        match_id: bool = False,
+        match_order: bool = False,
+        engine: EngineOptions | str | None = None,
+        spark: SparkOptions | None = None,
+        stream: StreamOptions | None = None,
+        compressed: bool = False,
         dot: bool = False,
         svg: bool = False,
         code: bool = False,
         analyze: bool = False,
-        pushdown: bool = True,
-        presorted: bool = False,
-        ranges: str | int = "auto",
-        range_size: int | None = None,
-        order: str = "time",
-        unbounded_state: str = "refuse",
-        buckets: int = BUCKETS,
-        watermark: str | None = None,
-        max_ahead: str | None = None,
     ) -> str:
-        """How the query is understood and will be run: its plan with reasons, its automaton, how the input is split.
+        """How `match` with the same arguments runs: the plan with reasons, the automaton, how the input is split.
 
         >>> print(sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours").explain())  # doctest: +ELLIPSIS
         PATTERN SEQ(Shelf a, Exit b)
@@ -288,50 +284,30 @@ class Query:
                    within 12 hours: events out of reach are not kept
         ...
 
-        With events attributes and types are checked too; with a Spark DataFrame it also says what travels to the tasks
-        and how. `plan`, `statistics`, `engine`, `algorithm`, on Spark `pushdown`, `presorted`, `ranges` and
-        `range_size`, and on a stream `order`, `unbounded_state`, `buckets`, `watermark` and `max_ahead`, are those of
-        `match`. `analyze` runs the query on the events (Arrow, or what converts to it) and adds what went through each
-        operator and how long it took. `dot` and `svg` give the automaton instead, for Graphviz or as a picture; `code`,
-        which needs events, the code that is compiled for the query.
+        Arguments that `match` refuses are refused here too, in the same words. Without events, nothing that depends on
+        them is checked. With a Spark DataFrame it also says what travels to the tasks and how.
+
+        compressed: explains `compressed` instead of `match`.
+        analyze: runs the query on the events (Arrow, or what converts to it) and adds what went through each operator
+            and how long it took.
+        dot, svg: the automaton instead, for Graphviz or as a picture.
+        code: the code that is compiled for the query instead; it needs events.
         """
-        options = {"plan": plan, "statistics": statistics, "engine": engine, "algorithm": algorithm}
-        key, on_spark = make_order_key(order_by, tie_break), None
-        if events is not None and is_spark(events):
-            jobs = spark_module("jobs")
-            given = jobs.SparkOptions(pushdown, presorted, ranges, range_size)
-            on_stream = jobs.StreamOptions(order, unbounded_state, False, buckets, watermark, max_ahead)
-            job = jobs.make_job(self.definition, events, key, type_column, options, given, on_stream)
-            table, chosen, on_spark = None, job.plan, job.explanation()
-        elif events is None:
-            table, chosen = None, self._planned(options)
-        else:
-            table, chosen = self._prepared(events, key, type_column, options)
-        if code:
-            return explain_code(chosen)
-        if dot or svg:
-            return explain_dot(chosen) if dot else explain_svg(chosen)
-        if analyze and table is None:
-            raise UnsupportedError(
-                "explain(analyze=True) runs the query in this process, on events in Arrow's form",
-                hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
-            )
-        ties = tie_notes(chosen, table, bool(key.tie_break)) if analyze and table is not None else ()
-        return visible(explain_text(chosen, table if analyze else None, on_spark, ties), keep="\n")
-
-    def _planned(self, options: Mapping[str, Any]) -> Plan:
-        """The plan for events of which nothing is known."""
-        if is_row_pattern(self.definition):
-            return make_plan(analyze_row_pattern(self.definition, None), **options)
-        return make_plan(analyze(self.definition), **options)
-
-    def _prepared(
-        self, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
-    ) -> tuple[pa.Table, Plan]:
-        """The events in their order, and the plan for them."""
-        if is_row_pattern(self.definition):
-            return prepare_rows(self.definition, events, options)
-        return prepare(self.definition, events, order, type_column, options)
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            match_id=match_id,
+            match_order=match_order,
+            is_compressed=compressed,
+            engine=engine,
+            spark=spark,
+            stream=stream,
+        )
+        return explain_call(call, events, dot, svg, code, analyze)
 
 
 class Progress:
@@ -340,108 +316,96 @@ class Progress:
     Pieces are fed in order: within a piece events are sorted, and no event of a piece comes before one of an earlier.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        like: pa.Table,
-        read: Callable[[Any], pa.Table],
-        snapshot: bytes | None,
-        sort_columns: Sequence[str] = (),
-    ) -> None:
-        self._read = read
-        query, make = engine_progress.ProgressQuery(plan, like.schema, sort_columns), engine_progress.Progress
+    def __init__(self, call: Call, like: Any, snapshot: bytes | None) -> None:
+        self._call, self._like = call, like
+        table, plan = prepare(call, like, samples=False)
+        query, make = engine_progress.ProgressQuery(plan, table.schema, call.order.columns), engine_progress.Progress
         self._progress = make(query) if snapshot is None else make.restore(query, snapshot)
 
-    def feed(self, events: Any) -> pa.Table:
+    def feed(self, events: Any) -> Any:
         """The matches that can be given out now."""
-        return self._progress.feed(self._read(events))
+        return like_events(self._progress.feed(self._read(events)), self._like)
 
-    def finish(self) -> pa.Table:
+    def finish(self) -> Any:
         """The matches that waited for the end; after that nothing can be fed."""
-        return self._progress.finish()
+        return like_events(self._progress.finish(), self._like)
 
     def snapshot(self) -> bytes:
         """All that is needed to go on from here, also in another process, as bytes."""
         return self._progress.snapshot()
 
-
-def refuse_clock(watermark: str | None, max_ahead: str | None) -> None:
-    """A table has no clock that could be wrong."""
-    for name, value in (("watermark", watermark), ("max_ahead", max_ahead)):
-        if value is not None:
-            raise UnsupportedError(f"{name} is for streams, and the input is a table", hint=f"Leave {name} out.")
+    def _read(self, events: Any) -> pa.Table:
+        call = self._call
+        if is_row_pattern(call.definition):
+            return prepare(call, events)[0]
+        return read_events(events, call.order, call.type_column)[0]
 
 
 def definition_text(definition: QueryDefinition) -> str:
     return row_query_text(definition) if is_row_pattern(definition) else query_text(definition)
 
 
-def prepare(
-    definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None, options: Mapping[str, Any]
-) -> tuple[pa.Table, Plan]:
-    """The events in their order, and the plan for them."""
-    table, schema = read_events(events, order, type_column)
-    is_large = table.num_rows > SMALL and options.get("engine") != "reference"
-    return table, plan_events(definition, schema, order, options, table if is_large else None)
+def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Plan]:
+    """The events in their order, and the plan for them.
 
-
-def plan_events(
-    definition: QueryDefinition,
-    schema: Schema,
-    order: OrderKey,
-    options: Mapping[str, Any],
-    sample: pa.Table | None = None,
-) -> Plan:
-    """The plan for events of the schema; statistics that were not given are measured on the sample, if there is one."""
-    query = analyze(definition, schema, order.order_by)
-    if sample is not None:
-        measured, given = sampled_statistics(sample, query), checked_statistics(options.get("statistics"))
-        known = measured if given is None else replace(given, ranges=measured.ranges, in_window=measured.in_window)
-        options = {**options, "statistics": known}
-    plan = make_plan(query, **options)
+    Row patterns get the keys that they compute. For a large table, statistics that were not given are measured.
+    """
+    if is_row_pattern(call.definition):
+        table = read_rows(events)
+        rows = analyze_row_pattern(call.definition, Schema(attributes_of(table.schema)))
+        plan = call.plan(rows)
+        return sorted_rows(rows, with_computed_keys(rows, table)), plan
+    table, schema = read_events(events, call.order, call.type_column)
+    query = analyze(call.definition, schema, call.order.order_by)
+    is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"
+    plan = call.plan(query, sampled_statistics(table, query) if is_sampled else None)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)
-    return plan
+    return table, plan
 
 
-def id_columns(plan: Plan, table: pa.Table, order: OrderKey) -> list[str]:
-    """The columns that ids of matches are made of."""
+def id_columns(call: Call, plan: Plan, table: pa.Table) -> list[str] | None:
+    """The columns that ids of matches are made of, if they are wanted."""
+    if not call.match_id:
+        return None
     assert isinstance(plan.query, AnalyzedQuery)
-    return columns_read(plan.query, table.column_names, order.columns)
+    return columns_read(plan.query, table.column_names, call.order.columns)
 
 
-def prepare_rows(definition: QueryDefinition, events: Any, options: Mapping[str, Any]) -> tuple[pa.Table, Plan]:
-    """The rows in their order, with the keys that are computed, and the plan for them."""
-    table = read_rows(events)
-    query = analyze_row_pattern(definition, Schema(attributes_of(table.schema)))
-    plan = make_plan(query, **options)
-    return sorted_rows(query, with_computed_keys(query, table)), plan
-
-
-def refuse_order(order_by: object, tie_break: object, format: str, match_order: bool, match_id: bool = False) -> None:
-    if match_id:
-        raise SchemaError(
-            "match_id is for SASE queries",
-            hint="Give out the partition's columns and MATCH_NUMBER(), which together name a match.",
+def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_analyzed: bool) -> str:
+    """What the call will do with the events; without them, what can be said without."""
+    table, on_spark = None, None
+    if events is None:
+        is_rows = is_row_pattern(call.definition)
+        plan = call.plan(analyze_row_pattern(call.definition, None) if is_rows else analyze(call.definition))
+    else:
+        place = input_of(events)
+        call.check_fits(place)
+        if place is Input.TABLE:
+            table, plan = prepare(call, events)
+        else:
+            job = spark_module("jobs").make_job(call, events)
+            plan, on_spark = job.plan, job.explanation()
+    if call.is_compressed:
+        Runner(plan).compressed_engine()
+    if code:
+        return explain_code(plan)
+    if dot or svg:
+        return explain_dot(plan) if dot else explain_svg(plan)
+    if is_analyzed and table is None:
+        raise UnsupportedError(
+            "explain(analyze=True) runs the query in this process, on events in Arrow's form",
+            hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
         )
-    if match_order:
-        raise SchemaError(
-            "match_order is for SASE queries", hint="Give out what to order by: a measure, or ALL ROWS PER MATCH."
-        )
-    if order_by is not None or tie_break is not None:
-        raise SchemaError(
-            "this query says its own order, and order_by or tie_break was given too", hint="Leave them out of match."
-        )
-    if format != "all":
-        raise SchemaError("format is for SASE queries", hint="A row pattern says it with AFTER MATCH SKIP.")
+    ties = tie_notes(plan, table, bool(call.order.tie_break)) if is_analyzed and table is not None else ()
+    return visible(explain_text(plan, table if is_analyzed else None, on_spark, ties), keep="\n")
 
 
 def expand(structure: bytes) -> pa.Table:
-    """The matches that a structure of compressed output holds, as verbose mode gives them out.
+    """The matches that a structure of compressed output holds, as `match` gives them out.
 
     >>> events = pa.table({"type": ["A", "A", "B"], "t": [1, 2, 3]})
-    >>> rows = sase("PATTERN SEQ(A+ a[], B b) RETURN collect(a[].t) AS a").match(
-    ...     events, order_by="t", mode="compressed"
-    ... ).to_table()
+    >>> query = sase("PATTERN SEQ(A+ a[], B b) RETURN collect(a[].t) AS a")
+    >>> rows = query.compressed(events, order_by="t").to_table()
     >>> [expand(row["structure"]).to_pylist() for row in rows.to_pylist()]
     [[{'a': [1, 2]}, {'a': [1]}, {'a': [2]}]]
     """
@@ -547,7 +511,7 @@ def regex(
     return Query(definition)
 
 
-def sase(text: str, parameters: Mapping[str, str | int] | None = None) -> Query:
+def sase(text: str) -> Query:
     """The SASE or SASE+ query in the text.
 
     >>> print(sase("event seq(Shelf a, Exit b) where [id] within 12 hours"))
@@ -556,9 +520,15 @@ def sase(text: str, parameters: Mapping[str, str | int] | None = None) -> Query:
     WHERE [id]
     WITHIN 12 hours>
 
-    parameters: values of names that stand after WITHIN, such as {"T": "12 hours"}.
+    A name after WITHIN leaves the window open: `params` of each call gives it a value.
+
+    >>> import pyarrow as pa
+    >>> events = pa.table({"type": ["Shelf", "Exit"], "t": [1, 5]})
+    >>> soon = sase("EVENT SEQ(Shelf a, Exit b) WITHIN T")
+    >>> [soon.match(events, order_by="t", params={"T": size}).num_rows for size in (4, 5)]
+    [0, 1]
     """
-    definition = sase_language.parse(text, parameters)
+    definition = sase_language.parse(text)
     analyze(definition)
     return Query(definition)
 
@@ -568,28 +538,3 @@ def check(query: Query, schema: Schema, order_by: Sequence[str]) -> tuple[str, .
     if order_by:
         check_order_columns(make_order_key(list(order_by), None), list(schema), "the schema")
     return analyze(query.definition, schema, tuple(order_by)).warnings
-
-
-def is_spark(events: Any) -> bool:
-    """Whether the events, or those of a dict, are Spark DataFrames (classic or Connect)."""
-    if isinstance(events, Mapping):
-        kinds = {is_spark(part) for part in events.values()}
-        if len(kinds) > 1:
-            raise SchemaError(
-                "some inputs are Spark DataFrames and some are not",
-                hint="Give all of them as Spark DataFrames: spark.createDataFrame(arrow_table).",
-            )
-        return True in kinds
-    # By name, so that asking does not import Spark.
-    bases = type(events).__mro__
-    return any(base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in bases)
-
-
-def spark_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(f"kleene.spark.{name}")
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(
-            f"matching on Spark needs the package '{(error.name or '').split('.')[0]}'",
-            hint="Install it: pip install 'pyspark[sql]>=4,<5'",
-        ) from None

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
 from kleene.analysis.row_pattern import warn
-from kleene.api import BUCKETS, Query, is_spark, prepare, refuse_clock, spark_module
-from kleene.engine.inputs import OrderKey, check_input_names, make_order_key, read_rows
+from kleene.api import Query, explain_call, prepare
+from kleene.call import Call, Input, input_of, like_events, read_call, spark_module
+from kleene.engine.inputs import OrderKey, check_input_names, read_rows
 from kleene.engine.run import run
 from kleene.engine.ties import tie_notes
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
 from kleene.ir.query import QueryDefinition
-from kleene.lang import sase as sase_language
-from kleene.plan.limits import checked_limits
-from kleene.plan.plan import DEFAULT_RUN_LIMIT, Plan
+from kleene.lang.sase import bind, parse_program
+from kleene.options import EngineOptions, SparkOptions, StreamOptions
+from kleene.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +41,17 @@ class Program:
         order_by: str | Sequence[str],
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
         format: str = "all",
-        engine: str = "auto",
-        run_limit: int = DEFAULT_RUN_LIMIT,
-        memory_limit: int | str | None = None,
-        match_limit: int | None = None,
-        time_limit: float | None = None,
-        order: str = "time",
-        unbounded_state: str = "refuse",
-        buckets: int = BUCKETS,
-        watermark: str | None = None,
-        max_ahead: str | None = None,
+        engine: EngineOptions | str | None = None,
+        spark: SparkOptions | None = None,
+        stream: StreamOptions | None = None,
     ) -> dict[str, Any]:
         """The result of every query, by the name of its INTO (or query_1, query_2, …); arguments as in Query.match.
 
         A query without FROM reads the events. `FROM name` reads the stream that another query makes under the name,
-        else the input of that name in a dict of inputs, else the events.
+        else the input of that name in a dict of inputs, else the events. The layout of `spark` is that of the input: it
+        says nothing about the streams that queries make.
 
         >>> import pyarrow as pa
         >>> events = pa.table({"type": ["A", "A", "A"], "t": [1, 2, 3]})
@@ -64,44 +60,90 @@ class Program:
         >>> pairs.match(events, order_by="t")["query_2"].to_pylist()
         [{'first': 1, 'second': 2}]
         """
-        key = make_order_key(order_by, tie_break)
-        options: dict[str, Any] = {"format": format, "engine": engine, "run_limit": run_limit}
-        options["limits"] = checked_limits(memory_limit, match_limit, time_limit)
-        on_spark = is_spark(_flat(events))
-        on_stream = {"order": order, "unbounded_state": unbounded_state, "buckets": buckets}
-        on_stream |= {"watermark": watermark, "max_ahead": max_ahead}
-        if not on_spark:
-            refuse_clock(watermark, max_ahead)
-        runner = _SparkRunner(options, on_stream) if on_spark else _ArrowRunner(options)
+        calls = self._calls(
+            params,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            format=format,
+            engine=engine,
+            spark=spark,
+            stream=stream,
+        )
+        place = input_of(_flat(events))
+        _check_fits(calls, place)
+        runner: _ArrowRunner | _SparkRunner = _ArrowRunner() if place is Input.TABLE else _SparkRunner()
         # A stream can be read once only, and several queries may want it.
-        events = events if on_spark else _tables(events)
+        given = _tables(events) if place is Input.TABLE else events
         made: dict[str, Any] = {}
         results: dict[str, Any] = {}
         for name, definition in _in_order(self.queries, self.names):
-            source = definition.from_stream
+            source, call = definition.from_stream, calls[name]
             if source in made:
-                composite = runner.find_in_matches(definition, source, made[source])
+                composite = runner.find_in_matches(call, source, made[source])
             else:
-                composite = runner.find(definition, self._input_of(definition, events), key, type_column)
+                composite = runner.find(call, self._input_of(definition, given))
             if definition.into_stream is not None:
                 made[name] = composite
             results[name] = runner.result(composite, definition)
+        if place is Input.TABLE:
+            return {name: like_events(results[name], events) for name in self.names}
         return {name: results[name] for name in self.names}
 
-    def explain(self, events: Any = None, **options: Any) -> str:
-        """Each query's explanation, as `Query.explain` gives it.
+    def explain(
+        self,
+        events: Any = None,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
+        format: str = "all",
+        engine: EngineOptions | str | None = None,
+        spark: SparkOptions | None = None,
+        stream: StreamOptions | None = None,
+        dot: bool = False,
+        svg: bool = False,
+        code: bool = False,
+        analyze: bool = False,
+    ) -> str:
+        """Each query's explanation, as `Query.explain` gives it; arguments as in `match`.
 
         With events, only for queries that read the input: those that read a stream of another query have no events.
         """
-        given = None if events is None or is_spark(_flat(events)) else _tables(events)
+        calls = self._calls(
+            params,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            format=format,
+            engine=engine,
+            spark=spark,
+            stream=stream,
+        )
+        given = events
+        if events is not None:
+            place = input_of(_flat(events))
+            _check_fits(calls, place)
+            given = _tables(events) if place is Input.TABLE else events
         shown = []
-        for query in self.queries:
+        for name, query in zip(self.names, self.queries, strict=True):
             if query.definition.from_stream in self.names or events is None:
-                shown.append(query.explain(**_without_events(options)))
+                is_bare = events is None
+                shown.append(explain_call(calls[name], None, dot, svg, is_bare and code, is_bare and analyze))
             else:
-                own = self._input_of(query.definition, events if given is None else given)
-                shown.append(query.explain(own, **options))
+                shown.append(
+                    explain_call(calls[name], self._input_of(query.definition, given), dot, svg, code, analyze)
+                )
         return "\n\n".join(shown)
+
+    def _calls(self, params: object, **arguments: Any) -> dict[str, Call]:
+        """The call of each query, by the name of its result."""
+        bound = bind(tuple(query.definition for query in self.queries), params)
+        return {
+            name: read_call(definition, params=None, **arguments)
+            for name, definition in zip(self.names, bound, strict=True)
+        }
 
     def _input_of(self, definition: QueryDefinition, events: Any) -> Any:
         source = definition.from_stream
@@ -120,9 +162,9 @@ class Program:
         return events
 
 
-def program(text: str, parameters: Mapping[str, str | int] | None = None) -> Program:
+def program(text: str) -> Program:
     """The queries of a text, separated by `;`, checked on their own and together."""
-    definitions = sase_language.parse_program(text, parameters)
+    definitions = parse_program(text)
     for definition in definitions:
         analyze(definition)
     found = Program(tuple(map(Query, definitions)))
@@ -130,8 +172,9 @@ def program(text: str, parameters: Mapping[str, str | int] | None = None) -> Pro
     return found
 
 
-def _without_events(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("order_by", "tie_break", "analyze", "code")}
+def _check_fits(calls: Mapping[str, Call], place: Input) -> None:
+    for call in calls.values():
+        call.check_fits(place)
 
 
 def _check_streams(found: Program) -> None:
@@ -193,20 +236,19 @@ def _flat(events: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _ArrowRunner:
-    options: dict[str, Any]
+    def find_in_matches(self, call: Call, name: str, made: Any) -> Any:
+        call = replace(call, order=OrderKey((MATCH_END,)), type_column=None)
+        table, plan = prepare(call, {name: made})
+        return self._found(call, table, plan)
 
-    def find_in_matches(self, definition: QueryDefinition, name: str, made: Any) -> Any:
-        table, plan = prepare(definition, {name: made}, OrderKey((MATCH_END,)), None, self.options)
-        return self._found(definition, table, plan)
-
-    def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
-        table, plan = prepare(definition, events, order, type_column, self.options)
+    def find(self, call: Call, events: Any) -> Any:
+        table, plan = prepare(call, events)
         # Matches that are events in turn have an order of their own; only those of the input may tie.
-        warn(tie_notes(plan, table, bool(order.tie_break)))
-        return self._found(definition, table, plan)
+        warn(tie_notes(plan, table, bool(call.order.tie_break)))
+        return self._found(call, table, plan)
 
-    def _found(self, definition: QueryDefinition, table: Any, plan: Plan) -> Any:
-        return run(plan, table, with_times=definition.into_stream is not None)
+    def _found(self, call: Call, table: Any, plan: Plan) -> Any:
+        return run(plan, table, with_times=call.definition.into_stream is not None)
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
         hidden = [] if definition.measures is None or not definition.into_stream else [MATCH_START, MATCH_END]
@@ -217,22 +259,14 @@ class _ArrowRunner:
 class _SparkRunner:
     """Finds jobs; on streams a job must know the one whose matches it reads."""
 
-    options: dict[str, Any]
-    on_stream: dict[str, Any]
-
-    def find_in_matches(self, definition: QueryDefinition, name: str, made: Any) -> Any:
+    def find_in_matches(self, call: Call, name: str, made: Any) -> Any:
         order = OrderKey((MATCH_END,), (spark_module("batch").MATCH_ORDER,))
-        return self._job(definition, {name: made.matches()}, order, None, made)
+        options = None if call.spark is None else SparkOptions(pushdown=call.spark.pushdown)
+        call = replace(call, order=order, type_column=None, spark=options)
+        return spark_module("jobs").composed_job(call, {name: made.matches()}, made)
 
-    def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
-        return self._job(definition, events, order, type_column, None)
-
-    def _job(
-        self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None, before: Any
-    ) -> Any:
-        jobs = spark_module("jobs")
-        given = jobs.StreamOptions(**self.on_stream)
-        return jobs.composed_job(definition, events, order, type_column, self.options, given, before)
+    def find(self, call: Call, events: Any) -> Any:
+        return spark_module("jobs").composed_job(call, events, None)
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
         found = composite.matches()

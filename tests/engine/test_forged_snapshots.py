@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from flat_options import arguments
 from forged_snapshots import forged, outcome, real_snapshots, sealed, stream
 from kleene.engine import snapshot as snapshots
 from kleene.engine.progress import Progress
@@ -142,11 +143,11 @@ def test_version_that_no_run_has_does_not_go_round_for_ever(real):
 def forged_parts(query, engine_options, fed, change):
     """A restored progress of the parts of a real snapshot, changed."""
     like = fed.slice(0, 1)
-    progress = query.progress(like, **engine_options)
+    progress = query.progress(like, **arguments(engine_options))
     progress.feed(fed)
     parts = snapshots.unpack(progress.snapshot())
     change(parts)
-    return query.progress(like, snapshot=snapshots.pack(parts), **engine_options)
+    return query.progress(like, snapshot=snapshots.pack(parts), **arguments(engine_options))
 
 
 def test_lists_that_nothing_leads_out_of_do_not_go_round_for_ever() -> None:

@@ -11,10 +11,10 @@ import pytest
 from test_ranges_generated import outcome
 
 import kleene
+from flat_options import call_of
 from in_place import in_place_matcher, longer, lying, matched_in_place, task_order
-from kleene.api import prepare, prepare_rows
+from kleene.api import prepare
 from kleene.engine.compiled.batches import group
-from kleene.engine.inputs import make_order_key
 from kleene.engine.pieces import Stretch, shares_of
 from kleene.engine.ranges import Extent, Reach, Uncut
 from kleene.engine.run import run
@@ -73,18 +73,16 @@ def test_generated_queries_with_all_strategies_in_place() -> None:
 
 
 def sase_found(text: str, options: dict, events, random: Random) -> int:
-    options = dict(options)
-    order = make_order_key(options.pop("order_by"), options.pop("tie_break", None))
     definition = kleene.sase(text).definition
     if definition.window is None or definition.window.unit is WindowUnit.EVENTS:
         definition = replace(definition, window=Window(random.choice([1, 2, 5]), WindowUnit.ORDER_KEY))
     try:
-        table, _ = prepare(definition, events, order, "type", {**options, "engine": "generated"})
-        table = longer(table, order.order_by[0], 12)
-        table, plan = prepare(definition, table, order, "type", {**options, "engine": "generated", "run_limit": 400})
+        call = call_of(definition, **options, engine="generated", run_limit=400)
+        table = longer(prepare(call, events)[0], call.order.order_by[0], 12)
+        table, plan = prepare(call, table)
     except kleene.KleeneError:
         return 0  # a window that is none for this order key, or events that come by type
-    return found_in_pieces(plan, table, order.columns, random)
+    return found_in_pieces(plan, table, call.order.columns, random)
 
 
 def test_generated_row_patterns_in_place() -> None:
@@ -95,11 +93,11 @@ def test_generated_row_patterns_in_place() -> None:
             definition = kleene.match_recognize(clause).definition
             if definition.window is None and definition.max_length is None:
                 definition = replace(definition, max_length=random.choice([1, 2, 3, 4]))
-            _, plan = prepare_rows(definition, events, {"engine": "generated"})
+            _, plan = prepare(call_of(definition, engine="generated"), events)
             first = plan.query.order_by[0].name
             if first in events.column_names:
                 events = longer(events, first, 30)
-            table, plan = prepare_rows(definition, events, {"engine": "generated"})
+            table, plan = prepare(call_of(definition, engine="generated"), events)
         except kleene.KleeneError:
             continue  # rows that have no order, or a query that the generated engine cannot run
         early += found_in_pieces(plan, table, (), random)
@@ -173,7 +171,7 @@ def test_events_that_are_equal_keep_their_places(seed: int) -> None:
     definition = kleene.match_recognize(
         "ORDER BY t MEASURES A.t AS a AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE B AS B.x = 0"
     ).definition
-    table, plan = prepare_rows(definition, TWINS, {"engine": "generated"})
+    table, plan = prepare(call_of(definition, engine="generated"), TWINS)
     common = in_place_matcher(plan, table, task_order(plan, table, ()))
     rows, early = matched_in_place(common, [table], Random(seed))
     assert rows.num_rows == 44
@@ -185,7 +183,7 @@ def test_a_batch_of_several_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     definition = kleene.match_recognize(
         "ORDER BY t MEASURES A.t AS a, B.t AS b ALL MATCHES PATTERN (A B) DEFINE B AS B.t > A.t"
     ).definition
-    table, plan = prepare_rows(definition, pa.table({"t": range(1_456)}), {"engine": "generated"})
+    table, plan = prepare(call_of(definition, engine="generated"), pa.table({"t": range(1_456)}))
     common = in_place_matcher(plan, table, task_order(plan, table, ()))
     batches = [*table.slice(0, 256).to_batches(), *table.slice(256).combine_chunks().to_batches()]
     travelled = list(PieceMatcher(common).of_partition(iter(batches), 0))

@@ -12,6 +12,7 @@ import pytest
 
 import kleene
 from agreement import tiny_blocks
+from flat_options import arguments
 from kleene.engine import budget, spilling
 from kleene.engine.budget import Budget
 from kleene.engine.compiled import programs, run_engine
@@ -20,7 +21,7 @@ from kleene.engine.found import whole_events
 from kleene.engine.matches import FlatMatches
 from kleene.engine.spilling import RowSorter
 from kleene.ir import expr as ir
-from kleene.plan.limits import Limits
+from kleene.options.limits import Limits
 from kleene.schema import INTEGER
 
 KLEENE = kleene.sase("PATTERN SEQ(A+ a[], B b) RETURN count(a[]) AS n, b.t AS t")
@@ -46,9 +47,9 @@ QUERIES = {
 def test_match_limit_names_itself_and_how_far_the_call_came(name: str, engine: str) -> None:
     query, table, options = QUERIES[name]
     with pytest.raises(kleene.LimitError, match=r"more matches than the match limit of 3; it came to event [\d,]+ of "):
-        query.match(table, engine=engine, match_limit=3, **options)
+        query.match(table, engine=kleene.EngineOptions(engine, match_limit=3), **options)
     found = query.match(table, engine=engine, **options).num_rows
-    assert query.match(table, engine=engine, match_limit=found, **options).num_rows == found
+    assert query.match(table, engine=kleene.EngineOptions(engine, match_limit=found), **options).num_rows == found
 
 
 @pytest.mark.parametrize("engine", ["generated", "reference"])
@@ -56,7 +57,7 @@ def test_match_limit_names_itself_and_how_far_the_call_came(name: str, engine: s
 def test_time_limit_ends_the_call(name: str, engine: str) -> None:
     query, table, options = QUERIES[name]
     with pytest.raises(kleene.LimitError, match="longer than its time limit of 1e-07 seconds"):
-        query.match(table, engine=engine, time_limit=1e-7, **options)
+        query.match(table, engine=kleene.EngineOptions(engine, time_limit=1e-7), **options)
 
 
 @pytest.mark.parametrize("name", ["runs", "sequences", "rows"])
@@ -66,16 +67,18 @@ def test_memory_limit_says_what_grew(name: str) -> None:
     with pytest.raises(
         kleene.LimitError, match=r"memory limit of 1\.\d MB: .* would take \d+\.\d MB; it came to event"
     ):
-        query.match(table, engine="generated", memory_limit=1 << 20, **options)
+        query.match(table, engine=kleene.EngineOptions("generated", memory_limit=1 << 20), **options)
 
 
 def test_result_counts_towards_the_memory_limit(monkeypatch) -> None:
     monkeypatch.setattr(budget, "_LEAST_AT_ONCE", 1 << 12)
     with pytest.raises(kleene.LimitError, match="its result alone would take"):
-        PAIRS.match(events(500), order_by="t", engine="generated", memory_limit="1.5 MB")
+        PAIRS.match(events(500), order_by="t", engine=kleene.EngineOptions("generated", memory_limit="1.5 MB"))
     rows = sum(
         part.num_rows
-        for part in PAIRS.match_batches(events(500), order_by="t", engine="generated", memory_limit="1.5 MB")
+        for part in PAIRS.match_batches(
+            events(500), order_by="t", engine=kleene.EngineOptions("generated", memory_limit="1.5 MB")
+        )
     )
     assert rows == 500 * 499 // 2
 
@@ -84,24 +87,24 @@ def test_matches_that_end_at_one_event_are_counted_before_they_are_made(monkeypa
     made = []
     monkeypatch.setattr(run_engine, "judged", lambda piece, found, *more: made.append(len(found)))
     with pytest.raises(kleene.LimitError, match="completes more than 20,000 matches"):
-        KLEENE.match(events(60, "B"), order_by="t", engine="generated", run_limit=20_000)
+        KLEENE.match(events(60, "B"), order_by="t", engine=kleene.EngineOptions("generated", run_limit=20_000))
     assert sum(made) == 0
 
 
 def test_matches_of_one_event_that_do_not_fit_are_not_made() -> None:
     with pytest.raises(kleene.LimitError, match=r"all matches that end at one event alone would take 21\.0 MB"):
-        KLEENE.match(events(19, "B"), order_by="t", engine="generated", memory_limit="9 MB")
+        KLEENE.match(events(19, "B"), order_by="t", engine=kleene.EngineOptions("generated", memory_limit="9 MB"))
 
 
 def test_making_machine_code_is_within_the_time_limit(monkeypatch) -> None:
     monkeypatch.setattr(programs, "load", lambda *_: time.sleep(2))
     query = kleene.sase("PATTERN SEQ(A a, B b, C c) WHERE a.t + 17 < c.t")
     with pytest.raises(kleene.LimitError, match=r"time limit of 0\.01 seconds while machine code was being made"):
-        query.match(events(20), order_by="t", engine="compiled", time_limit=0.01)
+        query.match(events(20), order_by="t", engine=kleene.EngineOptions("compiled", time_limit=0.01))
 
 
 def test_a_limit_on_a_stream_is_that_of_a_piece() -> None:
-    progress = PAIRS.progress(events(1), order_by="t", match_limit=10, engine="generated")
+    progress = PAIRS.progress(events(1), order_by="t", engine=kleene.EngineOptions("generated", match_limit=10))
     assert progress.feed(events(5)).num_rows == 10
     with pytest.raises(kleene.LimitError, match="match limit of 10"):
         progress.feed(pa.table({"type": ["A"] * 3, "t": [5, 6, 7]}))
@@ -122,7 +125,7 @@ def test_a_limit_on_a_stream_is_that_of_a_piece() -> None:
 )
 def test_wrong_limits_are_refused(given: dict[str, object], says: str) -> None:
     with pytest.raises(kleene.UnsupportedError, match=says):
-        PAIRS.match(events(3), order_by="t", **given)
+        PAIRS.match(events(3), **arguments({"order_by": "t", **given}))
 
 
 def test_memory_that_the_process_may_use_follows_its_limits(monkeypatch) -> None:
@@ -158,7 +161,7 @@ def test_batches_of_no_rows_have_a_schema() -> None:
 
 def test_an_error_reaches_whoever_reads_the_batches() -> None:
     with pytest.raises(kleene.LimitError, match="match limit of 2"):
-        PAIRS.match_batches(events(9), order_by="t", match_limit=2).read_all()
+        PAIRS.match_batches(events(9), order_by="t", engine=kleene.EngineOptions(match_limit=2)).read_all()
 
 
 def test_batches_are_for_events_in_this_process() -> None:
@@ -242,14 +245,14 @@ def test_sorter_holds_a_part_of_what_lies_on_disk() -> None:
 def test_time_limit_holds_while_rows_are_made(engine: str) -> None:
     query = kleene.match_recognize("ORDER BY t MEASURES sum(t + 1) AS z ALL ROWS PER MATCH PATTERN (A+)")
     with pytest.raises(kleene.LimitError, match=r"time limit of 0\.5 seconds"):
-        query.match(events(1_500), engine=engine, time_limit=0.5)
+        query.match(events(1_500), engine=kleene.EngineOptions(engine, time_limit=0.5))
 
 
 def test_time_limit_holds_while_matches_are_judged() -> None:
     table = pa.table({"type": ["A"] * 200 + ["N"] * 800 + ["B"] * 200, "t": range(1200), "x": [1] * 1200})
     query = kleene.sase("PATTERN SEQ(A a, !(N n), B b) WHERE n.x = a.x + b.x + 100")
     with pytest.raises(kleene.LimitError, match=r"time limit of 0\.3 seconds"):
-        query.match(table, order_by="t", engine="generated", time_limit=0.3)
+        query.match(table, order_by="t", engine=kleene.EngineOptions("generated", time_limit=0.3))
 
 
 TOGETHER = {"order_by": "t", "engine": "generated", "memory_limit": "1 MB"}
@@ -258,12 +261,12 @@ TOGETHER = {"order_by": "t", "engine": "generated", "memory_limit": "1 MB"}
 def test_matches_to_choose_from_count_towards_the_memory_limit() -> None:
     options = {"algorithm": "backtrack", "format": "non_overlapping", "run_limit": 10**9}
     with pytest.raises(kleene.LimitError, match="memory limit"):
-        KLEENE.match(events(16, "B"), **TOGETHER, **options)
+        KLEENE.match(events(16, "B"), **arguments({**TOGETHER, **options}))
 
 
 def test_matches_that_wait_count_towards_the_memory_limit() -> None:
     query = kleene.sase("PATTERN SEQ(A+ a[], B b, !(C c)) WITHIN 100")
-    progress = query.progress(events(1), **TOGETHER)
+    progress = query.progress(events(1), **arguments(TOGETHER))
     with pytest.raises(kleene.LimitError, match="memory limit"):
         progress.feed(events(16, "B"))
 

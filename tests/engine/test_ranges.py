@@ -9,9 +9,9 @@ import pytest
 
 import kleene
 from case_files import Case, load_all, near
+from flat_options import call_of
 from in_ranges import matched_in_ranges
-from kleene.api import prepare, prepare_rows
-from kleene.engine.inputs import make_order_key
+from kleene.api import prepare
 from kleene.engine.ranges import Uncut
 from kleene.engine.run import run
 from kleene.ir.options import Window, WindowUnit
@@ -28,13 +28,10 @@ def rows_of(table) -> list:
 def test_case_in_ranges(case: Case) -> None:
     if case.is_program:
         pytest.skip("a program is several queries")
-    options = dict(case.options)
-    order = make_order_key(options.pop("order_by", ()), options.pop("tie_break", None))
-    type_column = options.pop("type_column", "type")
     definition = kleene.sase(case.query).definition
     if definition.window is None:  # most cases have none; bounded, they can be cut
         definition = replace(definition, window=Window(5, WindowUnit.EVENTS))
-    table, plan = prepare(definition, case.inputs, order, type_column, {**options, "engine": "generated"})
+    table, plan = prepare(call_of(definition, **case.options, engine="generated"), case.inputs)
     check(plan, table)
 
 
@@ -43,7 +40,7 @@ def test_row_pattern_case_in_ranges(case: RowCase) -> None:
     definition = kleene.match_recognize(case.item["clause"]).definition
     if definition.window is None and definition.max_length is None:
         definition = replace(definition, max_length=4)
-    table, plan = prepare_rows(definition, case.table, {"engine": "generated"})
+    table, plan = prepare(call_of(definition, engine="generated"), case.table)
     check(plan, table)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import kleene
 from case_files import near
+from flat_options import call_of
 from in_ranges import chosen, matched_in_ranges, partitions
-from kleene.api import prepare, prepare_rows
-from kleene.engine.inputs import make_order_key
+from kleene.api import prepare
 from kleene.engine.ranges import Extent, RangeMatcher, Reach, Uncut, cut_rows, is_choosing, reach_of
 from kleene.engine.run import run
 from kleene.ir.options import Window, WindowUnit
@@ -52,12 +52,10 @@ def is_same_in_ranges(plan, table: pa.Table, random: Random) -> bool:
 
 
 def sase_plan(text: str, options: dict, events, random: Random):
-    options = dict(options)
-    order = make_order_key(options.pop("order_by"), options.pop("tie_break", None))
     definition = kleene.sase(text).definition
     if definition.window is None:
         definition = replace(definition, window=Window(random.choice([1, 2, 5, 9]), WindowUnit.EVENTS))
-    return prepare(definition, events, order, "type", {**options, "engine": "generated"})
+    return prepare(call_of(definition, **options, engine="generated"), events)
 
 
 def test_generated_sequences_in_ranges() -> None:
@@ -86,7 +84,7 @@ def test_generated_row_patterns_in_ranges() -> None:
             definition = kleene.match_recognize(clause).definition
             if definition.window is None and definition.max_length is None:
                 definition = replace(definition, max_length=random.choice([1, 2, 3, 4, 6]))
-            table, plan = prepare_rows(definition, events, {"engine": "generated"})
+            table, plan = prepare(call_of(definition, engine="generated"), events)
             reach_of(plan)
         except kleene.KleeneError:
             continue  # rows that have no order, or a query that the generated engine cannot run
@@ -136,13 +134,12 @@ MAY_FAIL = pa.table({"type": ["A", "A", "B", "B"], "t": [1, 2, 3, 4], "x": [0, 2
     ],
 )
 def test_errors_of_candidates_that_are_not_chosen_say_how_to_avoid_them(clause: str) -> None:
-    table, plan = prepare_rows(
-        kleene.match_recognize(f"ORDER BY t {clause}").definition, MAY_FAIL, {"engine": "generated"}
-    )
+    definition = kleene.match_recognize(f"ORDER BY t {clause}").definition
+    table, plan = prepare(call_of(definition, engine="generated"), MAY_FAIL)
     assert run(plan, table).num_rows == 1 or "SKIP" not in clause
     with pytest.raises(kleene.ExecutionError) as caught:
         in_ranges_of_one_row(plan, table)
-    assert "ranges='off'" in caught.value.hint
+    assert "SparkOptions('shuffled')" in caught.value.hint
 
 
 def test_error_of_a_match_that_is_not_chosen() -> None:
@@ -152,14 +149,14 @@ def test_error_of_a_match_that_is_not_chosen() -> None:
     assert run(plan, table).num_rows == 1
     with pytest.raises(kleene.ExecutionError) as caught:
         in_ranges_of_one_row(plan, table)
-    assert "ranges='off'" in caught.value.hint
+    assert "SparkOptions('shuffled')" in caught.value.hint
 
 
 def test_comparison_that_only_the_interpreter_can_do() -> None:
     """Not an error, but beyond 64 bits when it is compared as hundredths."""
     rows = pa.table({"t": [1, 2, 3, 4], "x": [0, 2**62, 0, 1], "d": pa.array([-1, -1, -1, -1], pa.decimal128(10, 2))})
     clause = "MEASURES A.t AS a AFTER MATCH SKIP TO LAST B PATTERN (A C B) DEFINE A AS A.d < A.x"
-    table, plan = prepare_rows(kleene.match_recognize(f"ORDER BY t {clause}").definition, rows, {"engine": "generated"})
+    table, plan = prepare(call_of(kleene.match_recognize(f"ORDER BY t {clause}").definition, engine="generated"), rows)
     found = outcome(lambda: in_ranges_of_one_row(plan, table))
     assert isinstance(found, Uncut) or found == outcome(lambda: run(plan, table))
 

@@ -6,6 +6,7 @@ import pytest
 
 import kleene
 from kleene.ir.text import query_text
+from kleene.lang.sase import bind
 
 # --- SASE 2006 -------------------------------------------------------------------------------------------------------
 
@@ -100,19 +101,23 @@ PRINTED = {
 
 @pytest.mark.parametrize("text", PRINTED.values(), ids=PRINTED)
 def test_printed_query_parses_and_its_canonical_text_means_the_same(text: str) -> None:
-    query = kleene.sase(text, {"T": 6, "W": "500 events"})
+    query = kleene.sase(text)
     assert kleene.sase(query_text(query.definition)) == query
+    sizes = {"T": 6, "W": "500 events"}
+    parameter = query.definition.window_parameter
+    [bound] = bind((query.definition,), {parameter.name: sizes[parameter.name]} if parameter else None)
+    assert kleene.sase(query_text(bound)).definition == bound
 
 
 def test_window_parameter_needs_a_value() -> None:
     with pytest.raises(kleene.AnalysisError, match="'T' is a parameter without a value") as caught:
-        kleene.sase(Q3)
+        kleene.sase(Q3).explain()
     assert (caught.value.line, caught.value.column) == (3, 14)
 
 
 def test_window_parameter_of_nonsense_is_refused() -> None:
-    with pytest.raises(kleene.QuerySyntaxError, match="which is not a window"):
-        kleene.sase(Q3, {"T": "soon"})
+    with pytest.raises(kleene.AnalysisError, match="which is not a window"):
+        kleene.sase(Q3).explain(params={"T": "soon"})
 
 
 CANONICAL = {

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from flat_options import call_of
 from kleene.analysis.analyze import analyze
 from kleene.engine.compiled import stacks
 from kleene.lang.sase import parse
+from kleene.options.statistics import Statistics
 from kleene.plan.operators import (
     NegationFilter,
     Pipeline,
@@ -21,8 +23,7 @@ from kleene.plan.operators import (
     SequenceScan,
     WindowFilter,
 )
-from kleene.plan.plan import ByKey, OneStream, Plan, make_plan
-from kleene.plan.statistics import Statistics
+from kleene.plan.plan import ByKey, OneStream, Plan
 from kleene.schema import FLOAT, INTEGER, STRING, Schema
 
 SCHEMA = Schema(
@@ -31,7 +32,7 @@ SCHEMA = Schema(
 
 
 def plan_of(text: str, **options: Any) -> Plan:
-    return make_plan(analyze(parse(text), SCHEMA, ("t",)), **options)
+    return call_of(parse(text), **options).plan(analyze(parse(text), SCHEMA, ("t",)))
 
 
 def pipeline_of(text: str, **options: Any) -> Pipeline:
@@ -78,7 +79,7 @@ class TestOperators:
         assert not pipeline_of(text, statistics=Statistics(ranges={"x": (-5, 2**40)})).is_sequence
 
     def test_compressed_output_and_algorithms_are_of_runs(self) -> None:
-        assert not pipeline_of("EVENT SEQ(A a, B b)", mode="compressed").is_sequence
+        assert not pipeline_of("EVENT SEQ(A a, B b)", is_compressed=True).is_sequence
         assert not pipeline_of("EVENT SEQ(A a, B b)", algorithm="basic").is_sequence
 
     def test_the_basic_plan_has_every_operator(self) -> None:
@@ -200,9 +201,13 @@ class TestHints:
     def test_hints_are_not_for_other_queries_or_the_plain_engine(self) -> None:
         table = events(5)
         with pytest.raises(kleene.UnsupportedError, match="plan is for SASE queries"):
-            kleene.match_recognize("ORDER BY t MEASURES A.t AS t PATTERN (A)").match(table, plan={"scan": "ais"})
+            kleene.match_recognize("ORDER BY t MEASURES A.t AS t PATTERN (A)").match(
+                table, engine=kleene.EngineOptions(plan={"scan": "ais"})
+            )
         with pytest.raises(kleene.UnsupportedError, match="reference engine has no plans"):
-            kleene.sase("EVENT A a").match(table, order_by="t", engine="reference", plan={"scan": "ais"})
+            kleene.sase("EVENT A a").match(
+                table, order_by="t", engine=kleene.EngineOptions("reference", plan={"scan": "ais"})
+            )
 
 
 class TestStatistics:
@@ -254,7 +259,7 @@ class TestContradictions:
         query = kleene.sase(self.TEXT)
         progress = query.progress(events(), order_by="t", engine="generated")
         assert progress.feed(events()).num_rows == 0
-        assert len(query.match(events(), order_by="t", mode="compressed")) == 0
+        assert len(query.compressed(events(), order_by="t")) == 0
 
     def test_of_a_kleene_variable(self) -> None:
         plan = pipeline_of("PATTERN SEQ(A+ a[], B b) WHERE a[1].x > 5 AND a[1].x < 3 AND [y]")
@@ -279,7 +284,9 @@ class TestAnalyze:
 
     def test_counts_of_operators_fit_together(self) -> None:
         late = {"second_test": "selection", "window": "late", "negation_place": "late"}
-        text = self.QUERY.explain(events(), order_by="t", analyze=True, plan=late, engine="generated")
+        text = self.QUERY.explain(
+            events(), order_by="t", analyze=True, engine=kleene.EngineOptions("generated", plan=late)
+        )
         matches = self.QUERY.match(events(), order_by="t").num_rows
         lines = [line.strip(" │└─") for line in text.splitlines()]
         made = next(line for line in lines if line.startswith("→") and "sequences" in line)
@@ -329,13 +336,17 @@ def test_construction_goes_on_where_it_was_after_a_filter_has_run(monkeypatch: p
     assert expected.num_rows > 50
     for second in ("dynamic", "selection"):
         hints = {"scan": "ais", "second_test": second}
-        assert query.match(events(200), order_by="t", engine="generated", plan=hints).equals(expected)
+        assert query.match(events(200), order_by="t", engine=kleene.EngineOptions("generated", plan=hints)).equals(
+            expected
+        )
 
 
 class TestStreams:
     def test_a_negation_without_a_window_in_time_keeps_only_what_an_open_event_may_need(self) -> None:
         query = kleene.sase("EVENT SEQ(A a, !(C c), B b) WHERE c.x > a.x WITHIN 5 events")
-        progress = query.progress(events(), order_by="t", engine="generated", plan={"operators": "sequence"})
+        progress = query.progress(
+            events(), order_by="t", engine=kleene.EngineOptions("generated", plan={"operators": "sequence"})
+        )
         for number in range(5):
             piece = events(200, seed=number)
             progress.feed(piece.set_column(1, "t", pa.array(range(200 * number, 200 * number + 200))))
@@ -371,7 +382,9 @@ class TestSmallThings:
     def test_a_window_of_events_on_stacks_of_several_partitions(self) -> None:
         table = pa.table({"type": ["Z"] * 10 + ["A", "A", "B"], "t": range(13), "x": [1] * 11 + [2, 1]})
         query = kleene.sase("EVENT SEQ(A a, B b) WHERE [x = 1] WITHIN 5 events")
-        found = query.match(table, order_by="t", engine="generated", plan={"simple_predicates": "late"})
+        found = query.match(
+            table, order_by="t", engine=kleene.EngineOptions("generated", plan={"simple_predicates": "late"})
+        )
         assert found.num_rows == query.match(table, order_by="t", engine="reference").num_rows == 1
 
     def test_a_bracketed_test_is_not_implied_again(self) -> None:
@@ -391,7 +404,7 @@ class TestSmallThings:
         count = 12_000
         table = pa.table({"type": ["A", "B"] * (count // 2), "t": range(count), "x": [1] * count, "y": [2] * count})
         text = kleene.sase("EVENT SEQ(A a, B b) WHERE [y] AND a.x + 1 < b.x WITHIN 10").explain(
-            table, order_by="t", statistics={"distinct": {"y": 100}}
+            table, order_by="t", engine=kleene.EngineOptions(statistics={"distinct": {"y": 100}})
         )
         assert "operators  sequence" in text
 

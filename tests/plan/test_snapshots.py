@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import kleene
+from flat_options import arguments
 
 FOLDER = Path(__file__).parent / "snapshots"
 BASIC = {
@@ -67,7 +68,7 @@ SASE: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", SASE)
 def test_plan_of_the_paper(name: str) -> None:
     text, options = SASE[name]
-    _compare(name, kleene.sase(text).explain(**options))
+    _compare(name, kleene.sase(text).explain(**arguments(options)))
 
 
 def test_plan_of_a_row_pattern() -> None:

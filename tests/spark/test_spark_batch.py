@@ -103,7 +103,9 @@ def test_run_limit_names_the_partition(spark) -> None:
     table = spark.createDataFrame([("A", t, "heavy") for t in range(50)], "type STRING, t BIGINT, id STRING")
     query = kleene.sase("PATTERN SEQ(A+ a[], B b) WHERE [id]")
     with pytest.raises(Exception, match="more than 100 partial matches") as caught:
-        query.match(table, order_by="t", run_limit=100, engine="generated", algorithm="basic").collect()
+        query.match(
+            table, order_by="t", engine=kleene.EngineOptions("generated", algorithm="basic", run_limit=100)
+        ).collect()
     assert "id = 'heavy'" in kleene_error(caught.value).message
 
 
@@ -209,8 +211,8 @@ def test_void_columns_are_collected(spark):
 def test_limits_are_those_of_a_task(spark) -> None:
     pairs = kleene.sase("EVENT SEQ(Shelf a, Shelf b) RETURN a.t AS a, b.t AS b")
     frame = spark.createDataFrame(pa.table({"type": ["Shelf"] * 9, "t": range(9)}))
-    assert pairs.match(frame, order_by="t", match_limit=36).count() == 36
+    assert pairs.match(frame, order_by="t", engine=kleene.EngineOptions(match_limit=36)).count() == 36
     with pytest.raises(Exception, match="more matches than the match limit of 35"):
-        pairs.match(frame, order_by="t", match_limit=35).collect()
+        pairs.match(frame, order_by="t", engine=kleene.EngineOptions(match_limit=35)).collect()
     with pytest.raises(kleene.UnsupportedError, match="match_batches reads events in this process"):
         pairs.match_batches(frame, order_by="t")

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kleene
+from flat_options import arguments
 
 EVENTS = pa.table(
     {
@@ -32,14 +33,14 @@ def frame(spark: SparkSession):
 def test_an_engine_in_spark_finds_what_the_reference_finds_in_process(frame, options: dict[str, str]) -> None:
     query = kleene.sase(TEXT)
     expected = query.match(EVENTS, order_by="t", engine="reference").to_pylist()
-    found = query.match(frame, order_by="t", **options).toArrow().to_pylist()
+    found = query.match(frame, **arguments({"order_by": "t", **options})).toArrow().to_pylist()
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
     assert len(found) > 100
 
 
 def test_compressed_rows_carry_what_their_matches_are_made_of(frame) -> None:
     query = kleene.sase(TEXT)
-    rows = query.match(frame, order_by="t", mode="compressed", engine="generated").toArrow().to_pylist()
+    rows = query.compressed(frame, order_by="t", engine="generated").toArrow().to_pylist()
     assert list(rows[0]) == ["id", "match_end", "match_count", "structure"]
     expected = query.match(EVENTS, order_by="t", engine="reference").to_pylist()
     found = [match for row in rows for match in kleene.expand(row["structure"]).to_pylist()]

@@ -45,9 +45,12 @@ def test_columns_and_predicates_reach_the_scan(spark, folder: str) -> None:
 
 def test_without_pushdown_all_events_travel(spark, folder: str) -> None:
     frame = spark.read.parquet(folder)
-    text = plan_text(QUERY.match(frame, order_by="t", pushdown=False))
+    text = plan_text(QUERY.match(frame, order_by="t", spark=kleene.SparkOptions(pushdown=False)))
     assert "GreaterThan(x,5)" not in text
-    on, off = (QUERY.match(frame, order_by="t", pushdown=given).toArrow().to_pylist() for given in (True, False))
+    on, off = (
+        QUERY.match(frame, order_by="t", spark=kleene.SparkOptions(pushdown=given)).toArrow().to_pylist()
+        for given in (True, False)
+    )
     assert sorted(map(repr, on)) == sorted(map(repr, off))
     assert on
 
@@ -82,7 +85,7 @@ SORTED = [("A", t, k, 7) if t % 2 else ("B", t, k, 1) for k in (3, 1, 2) for t i
 
 
 def test_presorted_input_is_neither_shuffled_nor_sorted(spark) -> None:
-    found = QUERY.match(in_place(spark, SORTED), order_by="t", presorted=True)
+    found = QUERY.match(in_place(spark, SORTED), order_by="t", spark=kleene.SparkOptions("presorted"))
     usual = QUERY.match(in_place(spark, SORTED), order_by="t")
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, usual.collect()))
     matching = plan_text(found).split("Union")[1].split("HashAggregate")[0]
@@ -97,18 +100,18 @@ def test_presorted_input_is_neither_shuffled_nor_sorted(spark) -> None:
     ],
 )
 def test_presorted_input_that_is_not_is_an_error(rows: list[tuple], words: str, spark) -> None:
-    with pytest.raises(Exception, match="presorted=True was given") as caught:
-        QUERY.match(in_place(spark, rows), order_by="t", presorted=True).collect()
+    with pytest.raises(Exception, match="layout='presorted' was given") as caught:
+        QUERY.match(in_place(spark, rows), order_by="t", spark=kleene.SparkOptions("presorted")).collect()
     assert words in kleene_error(caught.value).message
 
 
 def test_presorted_key_in_two_spark_partitions_is_an_error(spark) -> None:
     frame = in_place(spark, SORTED).repartitionByRange(2, "t").sortWithinPartitions("k", "t")
     with pytest.raises(Exception, match="in several Spark partitions") as caught:
-        QUERY.match(frame, order_by="t", presorted=True).count()
-    assert "Leave presorted out" in kleene_error(caught.value).hint
+        QUERY.match(frame, order_by="t", spark=kleene.SparkOptions("presorted")).count()
+    assert "Leave the layout out" in kleene_error(caught.value).hint
     with pytest.raises(Exception, match="in several Spark partitions"):
-        QUERY.match(frame, order_by="t", presorted=True).where("a = 1").collect()
+        QUERY.match(frame, order_by="t", spark=kleene.SparkOptions("presorted")).where("a = 1").collect()
 
 
 def test_output_batches_are_small_also_when_one_event_completes_many_matches(spark) -> None:
@@ -141,7 +144,7 @@ def test_match_ids_are_the_same_in_every_run(spark) -> None:
     expected = query.match(table, order_by="t", match_id=True).to_pylist()
     assert len({row["match_id"] for row in expected}) == len(expected) > 10
     frame = in_place(spark, rows[::-1]).repartition(3)
-    for options in ({}, {"ranges": 3}):
+    for options in ({}, {"spark": kleene.SparkOptions("ranges", ranges=3)}):
         found = query.match(frame, order_by="t", match_id=True, **options)
         assert found.columns == ["k", "a", "b", "match_id"]
         assert sorted(map(repr, found.toArrow().to_pylist())) == sorted(map(repr, expected))

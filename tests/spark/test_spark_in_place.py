@@ -11,11 +11,11 @@ import pytest
 from test_spark_ranges import ROWS, rows_of, walk, with_and_without_key
 
 import kleene
-from kleene.engine.inputs import make_order_key
+from kleene.call import Call
 from kleene.spark import pieces_worker
-from kleene.spark.batch import SparkOptions, job_of
+from kleene.spark.batch import job_of
 
-IN_PLACE = {"ranges": "in place"}
+IN_PLACE = {"spark": kleene.SparkOptions("in place")}
 
 
 def files(spark, folder: Path, tables: list[pa.Table]):
@@ -61,7 +61,7 @@ def test_sase_query_in_place(name: str, spark, tmp_path: Path) -> None:
     query, table = kleene.sase(text), walk(2, 900, keys=3)
     options = {**options, "order_by": "t", "tie_break": "n"}
     frame = files(spark, tmp_path / "events", consecutive(table, 300, 310, 650))
-    expected = rows_of(query.match(frame, **options, ranges="off"))
+    expected = rows_of(query.match(frame, **options, spark=kleene.SparkOptions("shuffled")))
     assert rows_of(query.match(frame, **options, **IN_PLACE)) == expected
     assert expected
 
@@ -77,7 +77,7 @@ def test_times_of_all_kinds_in_place(kind: str, spark) -> None:
     query = kleene.match_recognize(
         f"ORDER BY t, n MEASURES A.n AS a, B.n AS b PATTERN (A C* B) WITHIN {window} DEFINE C AS C.x < 3, B AS B.x > 3"
     )
-    expected = rows_of(query.match(frame, ranges="off"))
+    expected = rows_of(query.match(frame, spark=kleene.SparkOptions("shuffled")))
     assert rows_of(query.match(frame, **IN_PLACE)) == expected
     assert expected
 
@@ -88,12 +88,12 @@ QUERY = "ORDER BY t MEASURES A.t AS a, LAST(B.t) AS b PATTERN (A B+) MAXLENGTH 6
 def test_most_is_found_where_it_lies_and_little_travels(spark) -> None:
     frame = spark.range(0, 100_000, 1, 4).selectExpr("id AS t", "hash(id) % 7 AS x")
     query = kleene.match_recognize(QUERY)
-    job = job_of(query.definition, frame, make_order_key((), None), None, {}, SparkOptions(**IN_PLACE))
+    job = job_of(Call(query.definition, **IN_PLACE), frame)
     travelled = job.travelled().toArrow()
     events = len(travelled.column(-3).drop_null())
     # Of each piece: the two or three events at either end, and those that their matches reach.
     assert 4 * 10 < events < 4 * 25
-    assert travelled.num_rows - events - 4 > 0.99 * query.match(frame, ranges="off").count()
+    assert travelled.num_rows - events - 4 > 0.99 * query.match(frame, spark=kleene.SparkOptions("shuffled")).count()
 
 
 def test_explain_says_what_is_shuffled(spark) -> None:
@@ -141,24 +141,22 @@ def test_names_of_results_may_be_those_of_events(spark) -> None:
     query = kleene.match_recognize(
         "PARTITION BY k ORDER BY t MEASURES A.t AS t, B.`x.y` AS `x.y` PATTERN (A B) DEFINE B AS B.`x.y` > 0"
     )
-    expected = rows_of(query.match(frame, ranges="off"))
+    expected = rows_of(query.match(frame, spark=kleene.SparkOptions("shuffled")))
     assert rows_of(query.match(frame, **IN_PLACE)) == expected
     assert expected
 
 
 @pytest.mark.parametrize(
-    ("query", "options", "words"),
+    ("query", "words"),
     [
-        (QUERY.replace("MAXLENGTH 6", ""), {}, "no MAXLENGTH or WITHIN bounds"),
-        (QUERY.replace("ORDER BY t", "ORDER BY s"), {}, "pieces are sorted by numbers or times"),
-        (QUERY, {"range_size": 5}, "range_size is for ranges that are cut"),
-        (QUERY, {"presorted": True}, "contradict each other"),
+        (QUERY.replace("MAXLENGTH 6", ""), "no MAXLENGTH or WITHIN bounds"),
+        (QUERY.replace("ORDER BY t", "ORDER BY s"), "pieces are sorted by numbers or times"),
     ],
 )
-def test_what_cannot_be_matched_in_place_is_named(query: str, options: dict, words: str, spark) -> None:
+def test_what_cannot_be_matched_in_place_is_named(query: str, words: str, spark) -> None:
     frame = spark.range(3).selectExpr("id AS t", "id AS x", "'s' AS s")
     with pytest.raises(kleene.UnsupportedError, match=words):
-        kleene.match_recognize(query).match(frame, **options, **IN_PLACE)
+        kleene.match_recognize(query).match(frame, **IN_PLACE)
 
 
 def test_windows_of_events_are_not_matched_in_place(spark) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kleene
+from flat_options import arguments
 
 CHANCE = random.Random(8)
 COUNT = 300
@@ -36,7 +37,7 @@ def rows(table: pa.Table) -> list[str]:
 
 def matched(spark: SparkSession, text: str, **options: Any) -> pa.Table:
     frame = spark.createDataFrame(EVENTS).repartition(3)
-    return kleene.sase(text).match(frame, order_by="t", tie_break="n", **options).toArrow()
+    return kleene.sase(text).match(frame, order_by="t", tie_break="n", **arguments(options)).toArrow()
 
 
 @pytest.mark.parametrize("engine", ["reference", "generated"])
@@ -73,7 +74,7 @@ def test_statistics_and_contradictions(spark: SparkSession) -> None:
     frame = spark.createDataFrame(EVENTS)
     query = kleene.sase("EVENT SEQ(A a, B b) WHERE [x, y]")
     known = {"distinct": {"x": 3, "y": 90}}
-    assert "pais by [y]" in query.explain(frame, order_by="t", statistics=known)
+    assert "pais by [y]" in query.explain(frame, order_by="t", engine=kleene.EngineOptions(statistics=known))
     with pytest.warns(kleene.KleeneWarning, match="no matches"):
         found = kleene.sase("EVENT SEQ(A a, B b) WHERE a.y > 5 AND a.y < 2").match(frame, order_by="t")
     assert found.count() == 0

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 import kleene
-from kleene.engine.inputs import make_order_key
+from flat_options import call_of
 from kleene.spark.batch import job_of
 from kleene.spark.pushdown import spark_condition
 from kleene.spark.schema import spark_schema
@@ -91,7 +91,7 @@ def lost_events(frame: Any, table: pa.Table, predicates: list[str]) -> list[str]
         if isinstance(with_error, str):
             continue
         expected[predicate] = query.match(table, order_by="t", engine="reference").column("t").to_pylist()
-        handover = job_of(query.definition, frame, make_order_key("t", None), "type", {}).handover
+        handover = job_of(call_of(query.definition, order_by="t"), frame).handover
         condition = None
         if handover.useful is not None:
             condition = spark_condition(handover.useful, {column.name: column for column in handover.columns})
@@ -167,7 +167,9 @@ def test_answers_with_pushdown_without_and_in_process_are_the_same(spark) -> Non
         own = query.match(A_AND_B, order_by="t", engine="reference")
         assert own.num_rows
         expected += 2 * rows_of(own)
-        parts += [query.match(frame, order_by="t", pushdown=pushdown) for pushdown in (True, False)]
+        parts += [
+            query.match(frame, order_by="t", spark=kleene.SparkOptions(pushdown=pushdown)) for pushdown in (True, False)
+        ]
     assert rows_of(reduce(DataFrame.union, parts)) == sorted(expected)
 
 
@@ -222,7 +224,7 @@ def test_ranges_of_collated_keys(spark) -> None:
     table = pa.table({"t": [1, 2, 3, 4], "k": ["a", "A", "a", "A"]})
     frame = frame_of(spark, table).selectExpr("t", "k COLLATE UTF8_LCASE AS k")
     query = kleene.match_recognize("PARTITION BY k ORDER BY t MEASURES A.t AS a, B.t AS b PATTERN (A B)")
-    assert rows_of(query.match(frame, ranges=2)) == rows_of(query.match(table))
+    assert rows_of(query.match(frame, spark=kleene.SparkOptions("ranges", ranges=2))) == rows_of(query.match(table))
 
 
 # Open bugs.
@@ -231,6 +233,8 @@ def test_ranges_of_collated_keys(spark) -> None:
 def test_wrong_claim_of_presorted_with_a_filter_on_the_result(spark) -> None:
     table = pa.table({"type": ["A", "B"] * 20, "t": list(range(40)), "k": ["p"] * 40})
     split = frame_of(spark, table).repartition(2, "t").sortWithinPartitions("k", "t")
-    found = kleene.sase("PATTERN SEQ(A a, B b) WHERE [k]").match(split, order_by="t", presorted=True)
+    found = kleene.sase("PATTERN SEQ(A a, B b) WHERE [k]").match(
+        split, order_by="t", spark=kleene.SparkOptions("presorted")
+    )
     with pytest.raises(Exception, match="several Spark partitions"):
         found.where("k = 'p'").collect()

@@ -54,7 +54,7 @@ def test_row_pattern_in_ranges(name: str, key: str, spark) -> None:
     table = walk(1, 300, keys=4)
     expected = rows_of(query.match(table))
     frame = spark.createDataFrame(table, spark_schema(table.schema))
-    assert rows_of(query.match(frame, ranges=7)) == expected
+    assert rows_of(query.match(frame, spark=kleene.SparkOptions("ranges", ranges=7))) == expected
     assert expected
 
 
@@ -79,7 +79,7 @@ def test_sase_query_in_ranges(name: str, key: str, spark) -> None:
     frame = spark.createDataFrame(table, spark_schema(table.schema))
     options = {"order_by": ["t", "n"], "format": format_}
     expected = rows_of(query.match(table, **options))
-    assert rows_of(query.match(frame, **options, ranges=7)) == expected
+    assert rows_of(query.match(frame, **options, spark=kleene.SparkOptions("ranges", ranges=7))) == expected
     assert expected
 
 
@@ -88,7 +88,7 @@ def test_only_heavy_keys_are_cut(spark) -> None:
     frame = spark.createDataFrame(table, spark_schema(table.schema))
     query = kleene.sase("PATTERN SEQ(A a, B b) WHERE [k] AND a.x < b.x WITHIN 4")
     expected = rows_of(query.match(table, order_by=["t", "n"]))
-    assert rows_of(query.match(frame, order_by=["t", "n"], range_size=50)) == expected
+    assert rows_of(query.match(frame, order_by=["t", "n"], spark=kleene.SparkOptions(range_size=50))) == expected
 
 
 def test_auto_cuts_large_inputs_where_there_are_tasks_enough(spark, tmp_path, monkeypatch) -> None:
@@ -122,17 +122,17 @@ def test_ranges_by_times_of_all_kinds(kind: str, spark) -> None:
     query = kleene.match_recognize(
         f"ORDER BY t, n MEASURES A.n AS a, B.n AS b PATTERN (A C* B) WITHIN {window} DEFINE C AS C.x < 3, B AS B.x > 3"
     )
-    expected = rows_of(query.match(frame, ranges="off"))
-    assert rows_of(query.match(frame, ranges=9)) == expected
+    expected = rows_of(query.match(frame, spark=kleene.SparkOptions("shuffled")))
+    assert rows_of(query.match(frame, spark=kleene.SparkOptions("ranges", ranges=9))) == expected
     assert expected
 
 
 def test_events_without_an_order_key_are_counted_once(spark) -> None:
     frame = spark.range(40).selectExpr("if(id < 36, CAST(id AS DOUBLE), if(id < 39, double('NaN'), NULL)) AS t")
     query = kleene.match_recognize("ORDER BY t MEASURES PREV(A.t, 5) AS `a.b` PATTERN (A B)")
-    assert query.match(frame.where("t < 36"), ranges=5).count() == 18
+    assert query.match(frame.where("t < 36"), spark=kleene.SparkOptions("ranges", ranges=5)).count() == 18
     with pytest.raises(Exception, match="4 rows have no order key"):
-        query.match(frame, ranges=20).collect()
+        query.match(frame, spark=kleene.SparkOptions("ranges", ranges=20)).collect()
 
 
 def test_query_without_a_bound_is_not_cut(spark) -> None:
@@ -140,11 +140,4 @@ def test_query_without_a_bound_is_not_cut(spark) -> None:
     query = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A B+) DEFINE B AS B.t > A.t")
     assert query.match(frame).count() == 1
     with pytest.raises(kleene.UnsupportedError, match="no MAXLENGTH or WITHIN bounds"):
-        query.match(frame, ranges=2)
-
-
-@pytest.mark.parametrize(("given", "words"), [({"ranges": 0}, "ranges is"), ({"range_size": "x"}, "range_size is")])
-def test_bad_options_are_named(given: dict, words: str, spark) -> None:
-    query = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A)")
-    with pytest.raises(kleene.UnsupportedError, match=words):
-        query.match(spark.range(3).selectExpr("id AS t"), **given)
+        query.match(frame, spark=kleene.SparkOptions("ranges", ranges=2))

@@ -55,7 +55,7 @@ def test_no_notes_where_nothing_ties_or_the_user_decides(spark) -> None:
 def test_ranges_count_an_event_once(spark) -> None:
     rows = [(kind, time, "k", number) for number, time in enumerate(range(60)) for kind in "AB"]
     frame = spark.createDataFrame(table(rows))
-    found = SEQUENCE.match(frame, order_by="t", ranges=3)
+    found = SEQUENCE.match(frame, order_by="t", spark=kleene.SparkOptions("ranges", ranges=3))
     found.count()
     assert kleene.last_notes(found)[0].startswith("120 events have the same t")
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import kleene
 from case_files import near
+from flat_options import arguments
 from kleene.spark.stream import PROVIDER, ROCKSDB
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
@@ -176,7 +177,7 @@ class TestRefused:
 
     def refused(self, query: kleene.Query, stream: object, *words: str, **options: object) -> None:
         with pytest.raises(kleene.KleeneError) as error:
-            query.match(stream, **options)
+            query.match(stream, **arguments(options))
         for part in words:
             assert part in str(error.value)
 
@@ -222,7 +223,7 @@ class TestRefused:
     def test_no_bound(self, stream: DataFrame, query: kleene.Query, reason: str) -> None:
         options = {} if "PATTERN SEQ" not in repr(query) else {"order_by": "ts"}
         self.refused(query, stream, reason, "unbounded_state='allow'", **options)
-        assert query.match(stream, unbounded_state="allow", **options).isStreaming
+        assert query.match(stream, stream=kleene.StreamOptions(unbounded_state="allow"), **options).isStreaming
 
     def test_descending_order(self, stream: DataFrame) -> None:
         query = kleene.match_recognize("ORDER BY ts DESC MEASURES 1 AS x PATTERN (A) DEFINE A AS A.price > 1")
@@ -235,9 +236,8 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"mode": "compressed"}, "mode='compressed' is for tables"),
             ({"match_order": True}, "match_order is for tables"),
-            ({"presorted": True}, "presorted is for tables"),
+            ({"layout": "presorted"}, "layout='presorted' is for tables"),
             ({"order": "random"}, "order is 'time' or 'arrival', and 'random' was given"),
             ({"unbounded_state": "maybe"}, "unbounded_state is 'refuse' or 'allow'"),
             ({"buckets": 0}, "buckets is a number from 1 up"),
@@ -246,6 +246,10 @@ class TestRefused:
     )
     def test_options_that_make_no_sense(self, stream: DataFrame, options: dict, words: str) -> None:
         self.refused(SEQUENCE, stream, words, order_by="ts", **options)
+
+    def test_compressed_output(self, stream: DataFrame) -> None:
+        with pytest.raises(kleene.UnsupportedError, match="compressed output is for tables"):
+            SEQUENCE.compressed(stream, order_by="ts")
 
     def test_a_query_on_the_matches_of_another(self, stream: DataFrame) -> None:
         matches = SEQUENCE.match(stream, order_by="ts")
@@ -273,7 +277,7 @@ class TestRefused:
             FROM Unpaid EVENT SEQ(Unpaid x, Unpaid y) WITHIN 1 minute RETURN x.id AS id"""
         )
         with pytest.raises(kleene.UnsupportedError, match="out of order"):
-            program.match(stream, order_by="ts", order="arrival")
+            program.match(stream, order_by="ts", stream=kleene.StreamOptions(order="arrival"))
 
     def test_explain_says_what_it_does(self, stream: DataFrame) -> None:
         said = SEQUENCE.explain(stream, order_by="ts")

@@ -12,9 +12,8 @@ import pytest
 pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester came after PySpark 4.0")
 
 import kleene
-from kleene.api import prepare, prepare_rows
-from kleene.engine.inputs import make_order_key
-from kleene.plan.limits import Limits
+from flat_options import call_of
+from kleene.api import prepare
 from kleene.spark.bucket import END_OF_TIME
 from on_stream import Stream, matched_on_stream, matcher_of
 
@@ -27,7 +26,7 @@ def events(*rows: tuple[str, int, int]) -> pa.Table:
 
 
 def sase_stream(text: str, timeouts: bool = False, in_arrival_order: bool = False, **options: object) -> Stream:
-    table, plan = prepare(kleene.sase(text).definition, events(), make_order_key("t", None), "type", PLAIN | options)
+    table, plan = prepare(call_of(kleene.sase(text).definition, order_by="t", **PLAIN, **options), events())
     matcher = matcher_of(plan, table, in_arrival_order)
     if timeouts:
         matcher = replace(matcher, timeouts=True, result=matcher.result.append(pa.field("timed_out", pa.bool_())))
@@ -35,7 +34,7 @@ def sase_stream(text: str, timeouts: bool = False, in_arrival_order: bool = Fals
 
 
 def row_stream(clause: str) -> Stream:
-    table, plan = prepare_rows(kleene.match_recognize(clause).definition, events(), PLAIN)
+    table, plan = prepare(call_of(kleene.match_recognize(clause).definition, **PLAIN), events())
     return Stream(matcher_of(plan, table))
 
 
@@ -258,11 +257,8 @@ class TestTimeouts:
 
 def test_a_stream_is_over_in_the_year_9999() -> None:
     table = events(("Shelf", 10, 1), ("Shelf", 20, 1))
-    _, plan = prepare_rows(
-        kleene.match_recognize("ORDER BY t MEASURES COUNT(*) AS n PATTERN (A+) DEFINE A AS TRUE").definition,
-        table,
-        PLAIN,
-    )
+    query = kleene.match_recognize("ORDER BY t MEASURES COUNT(*) AS n PATTERN (A+) DEFINE A AS TRUE")
+    _, plan = prepare(call_of(query.definition, **PLAIN), table)
     stream = Stream(matcher_of(plan, table))
     stream.feed(table)
     stream.watermark(END_OF_TIME - 1)
@@ -272,7 +268,7 @@ def test_a_stream_is_over_in_the_year_9999() -> None:
 
 
 def test_match_limit_is_that_of_a_micro_batch() -> None:
-    stream = sase_stream(PAIR, limits=Limits(matches=2))
+    stream = sase_stream(PAIR, match_limit=2)
     stream.feed(events(("Shelf", 1, 1), ("Exit", 2, 1), ("Exit", 3, 1)))
     stream.watermark(3)
     assert given_out(stream) == [(1, 2), (1, 3)]

@@ -10,9 +10,9 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester c
 
 import kleene
 from case_files import Case, load_all, near
-from kleene.api import prepare, prepare_rows
+from flat_options import call_of
+from kleene.api import prepare
 from kleene.engine.choice import choose
-from kleene.engine.inputs import make_order_key
 from kleene.engine.run import run
 from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
 from on_stream import matched_on_stream, matcher_of
@@ -29,19 +29,15 @@ def rows_of(table) -> list:
 def test_case_on_a_stream(case: Case) -> None:
     if case.is_program:
         pytest.skip("a program is several queries")
-    options = dict(case.options)
-    order = make_order_key(options.pop("order_by", ()), options.pop("tie_break", None))
-    type_column = options.pop("type_column", "type")
-    table, plan = prepare(
-        kleene.sase(case.query).definition, case.inputs, order, type_column, {**options, "engine": "generated"}
-    )
+    call = call_of(kleene.sase(case.query).definition, **case.options, engine="generated")
+    table, plan = prepare(call, case.inputs)
     check(plan, table)
 
 
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
 def test_row_pattern_case_on_a_stream(case: RowCase) -> None:
     definition = kleene.match_recognize(case.item["clause"]).definition
-    check(*reversed(prepare_rows(definition, case.table, {"engine": "generated"})))
+    check(*reversed(prepare(call_of(definition, engine="generated"), case.table)))
 
 
 def check(plan, table) -> None:

@@ -17,7 +17,8 @@ from kleene.spark.monitor import StreamMetrics
 
 __all__ = ["streaming"]  # the fixture
 
-CLOCK = {"watermark": f"{DELAY} seconds", "max_ahead": "1 hour"}
+WATERMARK = f"{DELAY} seconds"
+CLOCK = {"stream": kleene.StreamOptions(watermark=WATERMARK, max_ahead="1 hour")}
 POISON = dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
 ORDERED = {"order_by": "ts", "engine": "generated"}
 
@@ -70,7 +71,7 @@ def test_one_event_from_the_future_loses_no_match_through_a_restart(
     assert "too far ahead of the clock: 1" in str(metrics[0])
     # Whoever wants to close the stream by an event of the year 9999 leaves max_ahead out.
     (whole / "99.parquet").rename(folder / "99.parquet")
-    closing = SEQUENCE.match(unmarked(streaming, folder), **ORDERED, watermark=CLOCK["watermark"])
+    closing = SEQUENCE.match(unmarked(streaming, folder), **ORDERED, stream=kleene.StreamOptions(watermark=WATERMARK))
     assert ended(start(closing, tmp_path)).ahead == 0
     assert found_in(streaming, tmp_path) == expected
 
@@ -81,7 +82,9 @@ def test_without_max_ahead_one_event_makes_the_others_late(
     write_files(some_events(count=80), tmp_path / "in", files=3)
     poison(tmp_path / "in", "00.parquet")
     stream = unmarked(streaming, tmp_path / "in")
-    metrics = ended(start(SEQUENCE.match(stream, **ORDERED, watermark=f"{DELAY} seconds"), tmp_path))
+    metrics = ended(
+        start(SEQUENCE.match(stream, **ORDERED, stream=kleene.StreamOptions(watermark=WATERMARK)), tmp_path)
+    )
     assert metrics.late > 10
     assert len(found_in(streaming, tmp_path)) < len(expected)
 
@@ -95,7 +98,10 @@ def test_in_order_of_arrival_events_from_the_future_are_set_aside_too(streaming:
     stream = unmarked(streaming, tmp_path / "in").withColumnsRenamed({"ts": "a `time` 'of' day"})
     query = kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 60 seconds RETURN a.id AS id, b.price AS price")
     found = query.match(
-        stream, order_by="a `time` 'of' day", engine="generated", order="arrival", max_ahead="1 hour 30 minutes"
+        stream,
+        order_by="a `time` 'of' day",
+        engine="generated",
+        stream=kleene.StreamOptions(order="arrival", max_ahead="1 hour 30 minutes"),
     )
     assert ended(start(found, tmp_path)).ahead == 2
     assert found_in(streaming, tmp_path) == rows_of(query.match(events, order_by="ts"))
@@ -130,9 +136,9 @@ class TestRefused:
             ({"watermark": "999999999 weeks"}, "at most a hundred years"),
         ],
     )
-    def test_wrong_lengths(self, streaming: SparkSession, tmp_path: Path, options: dict, words: str) -> None:
+    def test_wrong_lengths(self, options: dict, words: str) -> None:
         with pytest.raises(kleene.UnsupportedError, match=words):
-            SEQUENCE.match(unmarked(streaming, tmp_path), order_by="ts", **options)
+            kleene.StreamOptions(**options)
 
     def test_a_stream_that_has_a_watermark_already(self, streaming: SparkSession, tmp_path: Path) -> None:
         stream = unmarked(streaming, tmp_path).withWatermark("ts", "1 second")
@@ -145,11 +151,10 @@ class TestRefused:
         with pytest.raises(kleene.UnsupportedError, match="are for points in time, and 'ts' is timestamp_ntz"):
             SEQUENCE.match(stream, order_by="ts", **CLOCK)
 
-    @pytest.mark.parametrize("option", [{"watermark": "1 second"}, {"max_ahead": "1 hour"}])
-    def test_tables(self, streaming: SparkSession, option: dict) -> None:
+    def test_tables(self, streaming: SparkSession) -> None:
         events = some_events(count=3)
         for table in (events, streaming.createDataFrame(events, SCHEMA)):
             with pytest.raises(kleene.UnsupportedError, match="is for streams, and the input is a table"):
-                SEQUENCE.match(table, order_by="ts", **option)
+                SEQUENCE.match(table, order_by="ts", **CLOCK)
         with pytest.raises(kleene.UnsupportedError, match="is for streams, and the input is a table"):
-            kleene.program("EVENT SEQ(Shelf a, Exit b) WITHIN 1 minute").match(events, order_by="ts", **option)
+            kleene.program("EVENT SEQ(Shelf a, Exit b) WITHIN 1 minute").match(events, order_by="ts", **CLOCK)

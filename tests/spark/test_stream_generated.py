@@ -11,8 +11,8 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester c
 
 import kleene
 from case_files import near
-from kleene.api import prepare, prepare_rows
-from kleene.engine.inputs import make_order_key
+from flat_options import call_of
+from kleene.api import prepare
 from kleene.engine.progress import ProgressQuery
 from kleene.engine.run import run
 from kleene.schema import INTEGER, TimestampType
@@ -51,9 +51,8 @@ def same_sequences(seed: int, count: int) -> int:
     random, matched = Random(seed), 0
     for _ in range(count):
         case = random_plan(random, most=100)
-        options = {**case.options, "engine": "generated"}
-        order = make_order_key(options.pop("order_by"), options.pop("tie_break", None))
-        table, plan = prepare(kleene.sase(str(case.query)).definition, case.events, order, "type", options)
+        call = call_of(kleene.sase(str(case.query)).definition, **case.options, engine="generated")
+        table, plan = prepare(call, case.events)
         matched += is_same_on_a_stream(plan, table, random)
     return matched
 
@@ -61,9 +60,9 @@ def same_sequences(seed: int, count: int) -> int:
 def same_strategies(seed: int, count: int) -> int:
     random, matched = Random(seed), 0
     for query, events in some_examples(queries_with_events(), lambda _: True, count, seed):
-        options = {"format": query.format, "engine": "generated"}
-        order = make_order_key("t", None)
-        table, plan = prepare(kleene.sase(str(query)).definition, event_table(events), order, "type", options)
+        definition = kleene.sase(str(query)).definition
+        call = call_of(definition, order_by="t", format=query.format, engine="generated")
+        table, plan = prepare(call, event_table(events))
         matched += is_same_on_a_stream(plan, table, random)
     return matched
 
@@ -73,7 +72,7 @@ def same_row_patterns(seed: int, count: int) -> int:
     for _ in range(count):
         clause, events = random_row_case(random)
         try:
-            table, plan = prepare_rows(kleene.match_recognize(clause).definition, events, {"engine": "generated"})
+            table, plan = prepare(call_of(kleene.match_recognize(clause).definition, engine="generated"), events)
             ProgressQuery(plan, table.schema)
         except kleene.KleeneError:
             continue  # rows that have no order, or a query that the generated engine cannot run

@@ -44,7 +44,12 @@ def test_events_that_are_left_out_move_the_watermark(rocks: SparkSession, tmp_pa
         events = events.withColumn("ts", F.coalesce("ts", F.timestamp_seconds(F.lit(0))))
     assert events.schema["ts"].nullable == may_be_null
     query = kleene.sase(NEVER_PAID)
-    found = query.match(events.withWatermark("ts", "10 seconds"), order_by="ts", engine="generated", buckets=1)
+    found = query.match(
+        events.withWatermark("ts", "10 seconds"),
+        order_by="ts",
+        engine="generated",
+        stream=kleene.StreamOptions(buckets=1),
+    )
     writer = found.writeStream.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.start(str(tmp_path / "sink"), "parquet").awaitTermination(120)
     assert [row.tag for row in rocks.read.parquet(str(tmp_path / "sink")).collect()] == [1]

@@ -112,6 +112,8 @@ def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
 
 
 def _need_time_window(definition: QueryDefinition, element: Negation, where: str, scope: Scope) -> None:
+    if definition.window_parameter is not None:
+        return
     if definition.window is None:
         raise scope.fail(
             f"a negation in {where} place needs a window: it says how far the absence reaches",

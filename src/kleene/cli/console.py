@@ -115,10 +115,11 @@ def _fail(error: KleeneError) -> NoReturn:
 _IN_OPTIONS = (
     (r"df\.withWatermark\('.*?', '(.*?)'\) and order='time'", r'--watermark "\1" in place of --arrival'),
     (r"Add \.withWatermark\(.*?, \"(.*?)\"\) to the stream, right before match", r'Add --watermark "\1"'),
-    (r"order='arrival'", "--arrival"),
+    (r'StreamOptions\(watermark="(.*?)", max_ahead="(.*?)"\)', r'--watermark "\1" --max-ahead "\2"'),
+    (r"StreamOptions\(order='arrival'\)|order='arrival'", "--arrival"),
     (r'watermark="(.*?)"', r'--watermark "\1"'),
     (r'max_ahead="(.*?)"', r'--max-ahead "\1"'),
-    (r"unbounded_state='allow'", "--unbounded-state"),
+    (r"StreamOptions\(unbounded_state='allow'\)", "--unbounded-state"),
     (r"another checkpointLocation", "another --output"),
     (r"type_column=…, or use type_column=None", "--type-column"),
     (
@@ -130,6 +131,7 @@ _IN_OPTIONS = (
         "Write: --input Shelf=shelf.csv --input Exit=exit.csv",
     ),
     (r"with tie_break\b", "with --tie-break"),
+    (r", or give it to the call: params=\{.*?\}", ""),
 )
 
 

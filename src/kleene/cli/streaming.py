@@ -80,7 +80,7 @@ def match_stream(
     try:
         with notes.status("Starting the stream"):
             running = wanted.start(session, limit)
-        title = _stream_title(files, options, settings, target if is_kept else None)
+        title = _stream_title(files, options, target if is_kept else None)
         was_stopped = _watch(running, title)
         failure = None if was_stopped else running.failure()
         if failure is not None:
@@ -92,9 +92,10 @@ def match_stream(
     _summarize(running.metrics, was_stopped, target if is_kept else None, checkpoint)
 
 
-def _stream_title(files: Inputs, options: dict[str, Any], settings: dict[str, Any], target: Path | None) -> str:
+def _stream_title(files: Inputs, options: dict[str, Any], target: Path | None) -> str:
     title = f"{', '.join(str(part.path) for part in parts_of(files))} → {target or 'shown only'}"
-    how = "as they arrive" if options["order"] == "arrival" else f"events may be {settings['watermark']} late"
+    stream = options["stream"]
+    how = "as they arrive" if stream.order == "arrival" else f"events may be {stream.watermark} late"
     return f"{title}, by {options['order_by'][0]}, {how}"
 
 

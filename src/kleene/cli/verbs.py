@@ -10,7 +10,6 @@ import typer
 from rich.text import Text
 
 from kleene import __version__
-from kleene.api import BUCKETS
 from kleene.api import check as check_query
 from kleene.cli.console import NO_MATCH, errors, lost_output, note_warning, say, say_plainly
 from kleene.cli.matching import match_in_process, match_on_spark
@@ -19,6 +18,8 @@ from kleene.cli.streaming import check_folders, match_stream, single, stream_pla
 from kleene.cli.writing import check_apart, output_paths
 from kleene.errors import UnsupportedError
 from kleene.files import checked_zone
+from kleene.options import EngineOptions, StreamOptions
+from kleene.options.stream import BUCKETS
 from kleene.schema_text import parse_schema
 from kleene.show import explanation
 from kleene.visible import visible
@@ -156,15 +157,18 @@ def stream(
             "tie_break": tie_break,
             "type_column": type_column,
             "format": format,
-            "order": "arrival" if arrival else "time",
-            "buckets": buckets,
-            "unbounded_state": "allow" if unbounded_state else "refuse",
+            "stream": StreamOptions(
+                order="arrival" if arrival else "time",
+                buckets=buckets,
+                unbounded_state="allow" if unbounded_state else "refuse",
+                watermark=watermark,
+                max_ahead=max_ahead,
+            ),
         }
         with stream_places(output_path, checkpoint) as (target, place):
             for folder in (target, place):
                 check_apart(folder, files, query, "output" if folder is target else "checkpoint")
-            settings = {"watermark": watermark, "max_ahead": max_ahead, "most_files": max_files}
-            settings["every"] = None if once else every
+            settings = {"most_files": max_files, "every": None if once else every}
             match_stream(one, files, options, target, place, settings, limit, is_kept=output_path is not None)
 
 
@@ -224,8 +228,8 @@ def explain(
     """Show how a query is understood and will be run: its plan and the reasons for it, its window, its automaton."""
     with errors():
         queries = read_program(query)
-        options: dict[str, Any] = {"plan": read_hints(hints or []), "analyze": analyze}
-        options |= {"code": code, "dot": dot, "svg": svg}
+        options: dict[str, Any] = {"engine": EngineOptions(plan=read_hints(hints or []))}
+        options |= {"analyze": analyze, "code": code, "dot": dot, "svg": svg}
         events = None
         if inputs:
             files = read_inputs(inputs, checked_zone(timezone))

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from kleene.errors import LimitError
-from kleene.plan.limits import NO_LIMITS, Limits
+from kleene.options.limits import NO_LIMITS, Limits
 
 _LEAST_AT_ONCE, _MOST_AT_ONCE, _MOST_OF_A_WHOLE = 1 << 22, 1 << 24, 1 << 28
 

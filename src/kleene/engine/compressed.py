@@ -104,7 +104,7 @@ class CompressedMatches:
         return [sum(by_completion[begin:end]) for begin, end in zip(self._begins.tolist(), ends, strict=False)]
 
     def expand(self) -> pa.Table:
-        """All matches, as `match` gives them out in verbose mode."""
+        """All matches, as `match` gives them out."""
         self._check_size(self.count())
         return self._output(self._judged(self._done))
 
@@ -237,7 +237,7 @@ class CompressedRow:
         return self._whole.counts()[self._number]
 
     def expand(self) -> pa.Table:
-        """The matches that the event completes, as verbose mode gives them out."""
+        """The matches that the event completes, as `match` gives them out."""
         self._whole._check_size(self.count())
         return self._whole._output(self._whole._judged(self._done))
 

@@ -218,7 +218,7 @@ class RangeMatcher:
             raise ExecutionError(
                 error.message,
                 hint=f"{error.hint or ''} It was met in a candidate of a range, which need not be a match: "
-                "ranges='off' looks at matches only.".strip(),
+                "SparkOptions('shuffled') looks at matches only.".strip(),
             ) from None
 
     def _found(self, part: Ranges, with_times: bool) -> Iterator[Candidates]:

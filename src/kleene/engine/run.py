@@ -129,21 +129,29 @@ class Runner:
 
     def compressed(self, table: pa.Table) -> CompressedMatches:
         """The matches of a SASE query as the graph that they share."""
-        query, engine = self.plan.query, self.choice.compiled
+        query, engine = self.plan.query, self.compressed_engine()
         assert isinstance(query, AnalyzedQuery)
         if self.choice.name == "nothing":
-            engine, table = self._engine_for_nothing(query), table.slice(0, 0)
-        if not isinstance(engine, RunEngine) or engine.algorithm == "backtrack":
-            why = self.choice.reason if engine is None else "the backtrack algorithm, which shares nothing"
-            raise UnsupportedError(
-                f"compressed mode needs the shared match buffer, and the query is run by {why}",
-                hint="Leave out mode, or choose another engine or algorithm.",
-            )
+            table = table.slice(0, 0)
         if engine.jit and not self._is_worth_compiling(engine, table):
             plain = compiled_engine(self.plan, jit=False)
             assert isinstance(plain, RunEngine)
             engine = plain
         return CompressedMatches(query, engine, table, Budget(self.plan.limits, table.num_rows))
+
+    def compressed_engine(self) -> RunEngine:
+        """What makes compressed output; an error if the plan has nothing that could."""
+        query, engine = self.plan.query, self.choice.compiled
+        assert isinstance(query, AnalyzedQuery)
+        if self.choice.name == "nothing":
+            return self._engine_for_nothing(query)
+        if not isinstance(engine, RunEngine) or engine.algorithm == "backtrack":
+            why = self.choice.reason if engine is None else "the backtrack algorithm, which shares nothing"
+            raise UnsupportedError(
+                f"compressed output needs the shared match buffer, and the query is run by {why}",
+                hint="Use match, or choose another engine or algorithm.",
+            )
+        return engine
 
     def _engine_for_nothing(self, query: AnalyzedQuery) -> RunEngine:
         """Compressed output is made by runs, be there none."""
@@ -151,7 +159,7 @@ class Runner:
             engine = RunEngine(query, choose_algorithm(query, "auto")[0], jit=False)
             engine.generated(frozenset())
         except NotExpressibleError as reason:
-            raise UnsupportedError(f"compressed mode cannot be used for {reason}", hint="Leave out mode.") from None
+            raise UnsupportedError(f"compressed output cannot be made for {reason}", hint="Use match.") from None
         return engine
 
     # --- parts of the result ---------------------------------------------------------------------------------------

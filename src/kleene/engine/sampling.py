@@ -13,8 +13,8 @@ from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
+from kleene.options.statistics import Statistics
 from kleene.plan.predicates import conjuncts_of
-from kleene.plan.statistics import Statistics
 from kleene.schema import INTEGER
 
 SAMPLE = 20_000

@@ -38,7 +38,7 @@ def _parts(query: QueryDefinition) -> dict[str, Any]:
         "partition": {test.attribute for test in query.equivalence_tests}
         | {key.name for key in query.partition_by if isinstance(key, ir.Attribute)},
         "constants": {(test.attribute, test.constant) for test in query.equivalence_tests if test.constant},
-        "window": _window(query.window),
+        "window": _window(query.window) or query.window_parameter,
         "strategy": query.strategy,
         "selection": query.selection,
         "order_by": query.order_by,

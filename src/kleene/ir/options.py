@@ -18,6 +18,18 @@ class Strategy(Enum):
     SKIP_TILL_ANY_MATCH = "skip_till_any_match"
 
 
+MICROSECONDS = {
+    **dict.fromkeys(("microsecond", "microseconds"), 1),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1_000),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000_000),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60_000_000),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600_000_000),
+    **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
+    **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
+}
+"""The units of time that texts may name."""
+
+
 class WindowUnit(Enum):
     TIME = "time"  # microseconds
     ORDER_KEY = "order key"
@@ -30,6 +42,14 @@ class Window:
 
     size: int | Decimal
     unit: WindowUnit
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowParameter:
+    """WITHIN T: a window that each call gives a size to."""
+
+    name: str
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 

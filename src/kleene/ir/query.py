@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kleene.ir.expr import Expr, Literal
-from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Strategy, Window
+from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Strategy, Window, WindowParameter
 from kleene.ir.pattern import Pattern, Sequence
 from kleene.source import NO_SPAN, SourceText, Span
 
@@ -75,6 +75,7 @@ class QueryDefinition:
     equivalence_tests: tuple[EquivalenceTest, ...] = ()
     strategy: Strategy = Strategy.SKIP_TILL_ANY_MATCH
     window: Window | None = None
+    window_parameter: WindowParameter | None = None  # until a call binds it
     having: Expr | None = None
     measures: tuple[Measure, ...] | None = None
     from_stream: str | None = None

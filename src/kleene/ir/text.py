@@ -244,6 +244,8 @@ def query_text(query: QueryDefinition) -> str:
         conditions = f"{query.strategy.value}({names}) {{ {conditions} }}"
     if conditions:
         lines.append(f"WHERE {conditions}")
+    if query.window_parameter:
+        lines.append(f"WITHIN {query.window_parameter.name}")
     if query.window:
         lines.append(f"WITHIN {window_text(query.window)}")
     if query.having is not None:

@@ -23,7 +23,7 @@ from lark.visitors import v_args
 
 from kleene.errors import KleeneError, QuerySyntaxError, printable, shown
 from kleene.ir import expr as ir
-from kleene.ir.options import Window, WindowUnit
+from kleene.ir.options import MICROSECONDS, Window, WindowUnit
 from kleene.lang.complaints import complaint, find_unclosed
 from kleene.schema import (
     BOOLEAN,
@@ -48,15 +48,6 @@ MOST_CHARACTERS = 1_000_000
 MOST_TOKENS = 20_000
 MOST_NODES = 20_000
 
-MICROSECONDS = {
-    **dict.fromkeys(("microsecond", "microseconds"), 1),
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1_000),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000_000),
-    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60_000_000),
-    **dict.fromkeys(("h", "hour", "hours"), 3_600_000_000),
-    **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
-    **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
-}
 _CAST_TYPES = {
     **dict.fromkeys(("int", "integer", "bigint", "long", "smallint", "tinyint"), INTEGER),
     **dict.fromkeys(("float", "double", "real"), FLOAT),

@@ -16,7 +16,7 @@ from lark.visitors import v_args
 
 from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
-from kleene.ir.options import Strategy, Window, WindowUnit
+from kleene.ir.options import Strategy, Window, WindowParameter, WindowUnit
 from kleene.ir.pattern import Negation, Repeat, Sequence, Variable, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
 from kleene.lang.expressions import (
@@ -36,13 +36,13 @@ _GRAMMARS = ("expressions", "sase")
 AGGREGATES = ("avg", "collect", "count", "first", "last", "max", "min", "sum")
 
 
-def parse(text: str, parameters: Mapping[str, str | int] | None = None) -> QueryDefinition:
+def parse(text: str) -> QueryDefinition:
     """The one query in the text.
 
     >>> parse("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours").equivalence_tests
     (EquivalenceTest(attribute='id', constant=None),)
     """
-    queries = parse_program(text, parameters)
+    queries = parse_program(text)
     if len(queries) > 1:
         raise QuerySyntaxError(
             f"the text holds {len(queries)} queries, and one was expected",
@@ -51,11 +51,10 @@ def parse(text: str, parameters: Mapping[str, str | int] | None = None) -> Query
     return queries[0]
 
 
-def parse_program(text: str, parameters: Mapping[str, str | int] | None = None) -> tuple[QueryDefinition, ...]:
-    """The queries of a text, in which `;` separates them; `parameters` are the values of names after WITHIN."""
+def parse_program(text: str) -> tuple[QueryDefinition, ...]:
+    """The queries of a text, in which `;` separates them."""
     check_is_text(text)
-    builder = _Builder(SourceText(text), _checked_parameters(parameters))
-    queries: list[QueryDefinition] = build(builder, _GRAMMARS, "program")
+    queries: list[QueryDefinition] = build(_Builder(SourceText(text)), _GRAMMARS, "program")
     if not queries:
         raise QuerySyntaxError(
             "the text is empty: it holds no query",
@@ -64,15 +63,55 @@ def parse_program(text: str, parameters: Mapping[str, str | int] | None = None) 
     return tuple(queries)
 
 
-def _checked_parameters(parameters: Mapping[str, str | int] | None) -> dict[str, str | int]:
-    if parameters is None:
-        return {}
-    if not isinstance(parameters, Mapping) or not all(isinstance(value, (str, int)) for value in parameters.values()):
+def bind(definitions: tuple[QueryDefinition, ...], params: object) -> tuple[QueryDefinition, ...]:
+    """The queries with the values that a call gives to their parameters; each value is read on its own, as a window.
+
+    >>> [bound] = bind((parse("EVENT SEQ(Shelf a, Exit b) WITHIN T"),), {"T": "12 hours"})
+    >>> bound.window
+    Window(size=43200000000, unit=<WindowUnit.TIME: 'time'>)
+    """
+    if params is not None and not isinstance(params, Mapping):
         raise AnalysisError(
-            f"parameters are a dict from a name to a window, and {shown(parameters)} was given",
-            hint="Write: {'T': '12 hours'}",
+            f"params are a dict of values by name, and {shown(params)} was given", hint="Write: {'T': '12 hours'}"
         )
-    return dict(parameters)
+    names = [query.window_parameter.name for query in definitions if query.window_parameter]
+    for name in params or ():
+        if name not in names:
+            guess = did_you_mean(name, names) if isinstance(name, str) else ""
+            raise AnalysisError(
+                f"the query has no parameter {shown(name)}", hint=f"Its parameters: {listed(names)}.{guess}"
+            )
+    return tuple(_bound(query, params or {}) for query in definitions)
+
+
+def _bound(query: QueryDefinition, params: Mapping[str, object]) -> QueryDefinition:
+    parameter = query.window_parameter
+    if parameter is None:
+        return query
+    where, name = query.source.locate(parameter.span), printable(parameter.name)
+    if parameter.name not in params:
+        raise AnalysisError(
+            f"the window '{name}' is a parameter without a value",
+            where,
+            f"Write a size (12 hours, 500 events, 100), or give it to the call: params={{'{name}': '12 hours'}}",
+        )
+    value = params[parameter.name]
+    window = _window_of(value) if isinstance(value, (str, int)) else None
+    if window is None:
+        raise AnalysisError(
+            f"the parameter '{name}' is {shown(value)}, which is not a window",
+            where,
+            "Windows look like: 12 hours, 500 events, 100.",
+        )
+    return replace(query, window=replace(window, span=parameter.span), window_parameter=None)
+
+
+def _window_of(value: str | int) -> Window | None:
+    try:
+        window = build(_Builder(SourceText(str(value))), _GRAMMARS, "window")
+    except (KleeneError, ValueError):  # Python writes no number of thousands of digits out
+        return None
+    return window if isinstance(window, Window) else None
 
 
 class _Bracketed(ir.Expr):
@@ -100,10 +139,6 @@ class _Builder(ExpressionBuilder):
     """A method per rule of sase.lark."""
 
     clauses = ("FROM", "EVENT or PATTERN", "WHERE", "WITHIN", "HAVING", "RETURN", "INTO")
-
-    def __init__(self, source: SourceText, parameters: dict[str, str | int]) -> None:
-        super().__init__(source)
-        self._parameters = parameters
 
     # --- queries -----------------------------------------------------------------------------------------------
 
@@ -187,7 +222,8 @@ class _Builder(ExpressionBuilder):
         return expression
 
     def within_clause(self, _: Meta, children: Children) -> dict[str, object]:
-        return {"window": children[1]}
+        window = children[1]
+        return {"window_parameter" if isinstance(window, WindowParameter) else "window": window}
 
     def window_time(self, meta: Meta, children: Children) -> Window:
         return self.window(children[0].value, WindowUnit.TIME, span_of(meta))
@@ -198,24 +234,8 @@ class _Builder(ExpressionBuilder):
     def window_number(self, meta: Meta, children: Children) -> Window:
         return self.number_window(children[0], span_of(meta))
 
-    def window_parameter(self, meta: Meta, children: Children) -> Window:
-        name = str(children[0])
-        if name not in self._parameters:
-            raise AnalysisError(
-                f"the window '{name}' is a parameter without a value",
-                self.source.locate(span_of(meta)),
-                f"Write a size (12 hours, 500 events, 100), or give it: kleene.sase(text, {{'{name}': '12 hours'}})",
-            )
-        value = self._parameters[name]
-        try:
-            window: Window = build(_Builder(SourceText(str(value)), {}), _GRAMMARS, "window")
-        except KleeneError:
-            raise self.fail(
-                f"the parameter '{name}' is {shown(value)}, which is not a window",
-                span_of(meta),
-                "Windows look like: 12 hours, 500 events, 100.",
-            ) from None
-        return replace(window, span=span_of(meta))
+    def window_parameter(self, meta: Meta, children: Children) -> WindowParameter:
+        return WindowParameter(str(children[0]), span_of(meta))
 
     def having_clause(self, _: Meta, children: Children) -> dict[str, object]:
         return {"having": self.checked(children[1])}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.plan.hints import NO_HINTS, Hints
-from kleene.plan.statistics import UNKNOWN, Statistics
+from kleene.options.hints import NO_HINTS, Hints
+from kleene.options.statistics import UNKNOWN, Statistics
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.errors import UnsupportedError, did_you_mean, listed, shown
+from kleene.errors import UnsupportedError
 from kleene.ir.options import Format, Strategy, WindowUnit
+from kleene.options.engine import DEFAULT_RUN_LIMIT, USUAL_ENGINE, EngineOptions
+from kleene.options.hints import NO_HINTS, Hints
+from kleene.options.limits import NO_LIMITS, Limits
+from kleene.options.statistics import UNKNOWN
 from kleene.plan.choice import choose_pipeline
 from kleene.plan.facts import Facts
-from kleene.plan.hints import NO_HINTS, Hints, checked_hints
-from kleene.plan.limits import NO_LIMITS, Limits
 from kleene.plan.operators import Pipeline
-from kleene.plan.statistics import UNKNOWN, Statistics, checked_statistics
-
-ENGINES = ("auto", "compiled", "generated", "reference")
-ALGORITHMS = ("auto", "basic", "merge", "backtrack")
-MODES = ("verbose", "compressed")
-DEFAULT_RUN_LIMIT = 1_000_000
-MOST_RUNS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +60,39 @@ class Plan:
 
 def make_plan(
     query: AnalyzedQuery | AnalyzedRowPattern,
-    format: str = "all",
-    engine: str = "auto",
-    run_limit: int = DEFAULT_RUN_LIMIT,
-    limits: Limits = NO_LIMITS,
-    algorithm: str = "auto",
+    engine: EngineOptions = USUAL_ENGINE,
+    format: Format = Format.ALL,
     mode: str = "verbose",
-    plan: Mapping[str, Any] | Hints | None = None,
-    statistics: Mapping[str, Any] | Statistics | None = None,
 ) -> Plan:
     """The plan for a query; which engine can run it shows when its code is made."""
-    checked_choice("algorithm", algorithm, ALGORITHMS)
-    _checked_mode(mode, query, format)
-    hints, known = checked_hints(plan), checked_statistics(statistics)
+    assert query.definition.window_parameter is None, "a call binds parameters before it plans"
     pipeline = None
     if isinstance(query, AnalyzedQuery):
-        facts = Facts(query, hints, known or UNKNOWN)
-        pipeline = choose_pipeline(facts, algorithm, mode, output_columns(query))
-    elif hints.given():
-        raise UnsupportedError("plan is for SASE queries", hint="Leave it out.")
+        facts = Facts(query, engine.hints, engine.known or UNKNOWN)
+        pipeline = choose_pipeline(facts, engine.algorithm, mode, output_columns(query))
+    else:
+        _check_options_of_rows(engine, mode)
     return Plan(
         query,
         choose_split(query, pipeline, format),
-        checked_choice("engine", engine, ENGINES),
-        _checked_format(format),
-        _checked_limit(run_limit),
-        limits,
-        algorithm,
+        engine.name,
+        format,
+        engine.run_limit,
+        engine.limits,
+        engine.algorithm,
         mode,
         pipeline,
-        hints,
+        engine.hints,
     )
+
+
+def _check_options_of_rows(engine: EngineOptions, mode: str) -> None:
+    if mode == "compressed":
+        raise UnsupportedError("compressed output is for SASE queries", hint="Use match.")
+    given = {"algorithm": engine.algorithm != "auto", "plan": engine.hints.given(), "statistics": engine.known}
+    name = next((name for name, is_given in given.items() if is_given), None)
+    if name is not None:
+        raise UnsupportedError(f"{name} is for SASE queries", hint="Leave it out.")
 
 
 def output_columns(query: AnalyzedQuery) -> list[str]:
@@ -109,7 +103,7 @@ def output_columns(query: AnalyzedQuery) -> list[str]:
 
 
 def choose_split(
-    query: AnalyzedQuery | AnalyzedRowPattern, pipeline: Pipeline | None = None, format_: str = "all"
+    query: AnalyzedQuery | AnalyzedRowPattern, pipeline: Pipeline | None = None, format_: Format = Format.ALL
 ) -> ByKey | OneStream:
     """By key where PARTITION BY, or equivalence tests that tie every component, negatives included, give one."""
     if query.partition_by:
@@ -126,51 +120,12 @@ def choose_split(
     return OneStream("the query has no equivalence test")
 
 
-def _implied_key(query: AnalyzedQuery, pipeline: Pipeline, format_: str) -> tuple[str, ...]:
+def _implied_key(query: AnalyzedQuery, pipeline: Pipeline, format_: Format) -> tuple[str, ...]:
     """Attributes on which plain equalities make all events of a match, and all that it forbids, agree.
 
     Windows of events and non-overlapping matches are about the whole input, which such a key must not cut.
     """
-    if format_ != Format.ALL.value or (query.window is not None and query.window.unit is WindowUnit.EVENTS):
+    if format_ is not Format.ALL or (query.window is not None and query.window.unit is WindowUnit.EVENTS):
         return ()
     agreed = ({*test.attributes, *test.negative} for test in pipeline.tests if test.is_implied)
     return tuple(name for names in agreed if len(names) == 1 for name in names if name is not None)
-
-
-def _checked_mode(mode: str, query: AnalyzedQuery | AnalyzedRowPattern, format_: str) -> str:
-    """Compressed output is for SASE queries, and for all of their matches."""
-    checked_choice("mode", mode, MODES)
-    if mode == "compressed" and isinstance(query, AnalyzedRowPattern):
-        raise UnsupportedError("compressed mode is for SASE queries", hint="Leave mode out.")
-    if mode == "compressed" and format_ != Format.ALL.value:
-        raise UnsupportedError("compressed mode holds all matches together", hint="Leave format out, or mode.")
-    return mode
-
-
-def checked_choice(what: str, given: str, names: Sequence[str]) -> str:
-    if not isinstance(given, str) or given not in names:
-        raise UnsupportedError(
-            f"there is no {what} {shown(given)}", hint=_choices(f"{what.capitalize()}s", given, names)
-        )
-    return given
-
-
-def _choices(what: str, given: object, names: Sequence[str]) -> str:
-    return f"{what}: {listed(names)}.{did_you_mean(given, names) if isinstance(given, str) else ''}"
-
-
-def _checked_format(format_: str) -> Format:
-    names = [member.value for member in Format]
-    if not isinstance(format_, str) or format_ not in names:
-        raise UnsupportedError(f"there is no format {shown(format_)}", hint=_choices("Formats", format_, names))
-    return Format(format_)
-
-
-def _checked_limit(run_limit: int) -> int:
-    try:
-        limit = operator.index(run_limit)
-    except TypeError:
-        limit = 0
-    if limit < 1 or isinstance(run_limit, bool):
-        raise UnsupportedError(f"run_limit is a whole number from 1 up, and {shown(run_limit)} was given")
-    return min(limit, MOST_RUNS)

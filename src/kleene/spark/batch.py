@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -26,8 +25,9 @@ from kleene.analysis.row_pattern import (
     warn,
 )
 from kleene.analysis.value_types import type_of
+from kleene.call import Call
 from kleene.engine.columns_read import columns_read
-from kleene.engine.inputs import OrderKey, attributes_of
+from kleene.engine.inputs import attributes_of
 from kleene.engine.match_ids import MATCH_ID
 from kleene.engine.output import arrow_type
 from kleene.engine.ranges import Reach, Uncut, reach_of
@@ -35,8 +35,8 @@ from kleene.engine.run import result_schema
 from kleene.engine.ties import TieRule, tie_rule
 from kleene.engine.useful_events import useful_event
 from kleene.errors import SchemaError, UnsupportedError
-from kleene.ir.query import QueryDefinition
-from kleene.plan.plan import ByKey, Plan, make_plan
+from kleene.options import SparkOptions
+from kleene.plan.plan import ByKey, Plan
 from kleene.schema import Schema
 from kleene.spark.choosing import CHOICE, Chooser, choice_order
 from kleene.spark.foreign import Prepared, prepare_foreign
@@ -54,28 +54,16 @@ from kleene.spark.handover import (
 from kleene.spark.match_order import MATCH_ORDER, NO_EXTRA_COLUMNS, ExtraColumns, match_order_type
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.notes import counted_matches, keep_notes
-from kleene.spark.pieces import IN_PLACE, InPlace
+from kleene.spark.pieces import InPlace
 from kleene.spark.pieces_worker import EdgeMatcher, InPlaceMatcher, PieceMatcher, positional
 from kleene.spark.ranges import Cutting, choose_cutting
 from kleene.spark.schema import arrow_schema, has_map, spark_schema
 from kleene.spark.source import check_frame_names, read_frames, session_zone
 from kleene.spark.worker import KeyAdder, Matcher, no_rows
 
-__all__ = ["MATCH_ORDER", "SparkJob", "SparkOptions", "job_of"]
+__all__ = ["MATCH_ORDER", "SparkJob", "job_of"]
 
 SHOWN_MATCH_ORDER = "match_order"
-
-
-@dataclass(frozen=True, slots=True)
-class SparkOptions:
-    """What `Query.match` can be told about a job on Spark."""
-
-    pushdown: bool = True
-    presorted: bool = False
-    ranges: str | int = "auto"
-    range_size: int | None = None
-    match_id: bool = False
-    allow_jvm_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +142,8 @@ class SparkJob:
         places = self.handed_over().select(GROUP, F.spark_partition_id().alias("place")).distinct()
         counted = places.groupBy(GROUP).count()
         text = (
-            "kleene.errors.ExecutionError: presorted=True was given, and the events of a key are in several Spark "
-            "partitions\nLeave presorted out, or bring them together first: df.repartition(key).sortWithinPartitions"
+            "kleene.errors.ExecutionError: layout='presorted' was given, and the events of a key are in several Spark "
+            "partitions\nLeave the layout out, or bring them together first: df.repartition(key).sortWithinPartitions"
             "(key, order).\n\n"
         )
         # As a condition: a column that nobody reads is not computed. Hashed: a cast would be taken for NULL.
@@ -166,25 +154,21 @@ class SparkJob:
 
 
 def job_of(
-    definition: QueryDefinition,
+    call: Call,
     events: DataFrame | Mapping[str, DataFrame],
-    order: OrderKey,
-    type_column: str | None,
-    options: Mapping[str, Any],
-    given: SparkOptions | None = None,
     *,
-    match_order: bool = False,
     with_times: bool = False,
+    allow_jvm_calls: bool = False,
 ) -> SparkJob:
     """The job for the query, of which nothing runs yet.
 
     For composition, `with_times` and `match_order`, the result carries its order in a column that is not an attribute.
     """
-    given = given or SparkOptions()
-    if is_row_pattern(definition):
-        return _job_on_rows(definition, events, options, given)
-    source = read_frames(events, order, type_column)
-    plan = make_plan(analyze(definition, source.schema, order.order_by), **options)
+    given, order = call.spark or SparkOptions(), call.order
+    if is_row_pattern(call.definition):
+        return _job_on_rows(call, events, given, allow_jvm_calls)
+    source = read_frames(events, order, call.type_column)
+    plan = call.plan(analyze(call.definition, source.schema, order.order_by))
     query, split = plan.query, plan.split
     assert not isinstance(query, AnalyzedRowPattern)
     columns = _selected(source.columns, columns_read(query, source.columns.names, order.columns))
@@ -208,10 +192,10 @@ def job_of(
     )
     result = result_schema(plan, columns, with_times)
     id_columns = None
-    if given.match_id and plan.mode == "verbose":
+    if call.match_id:
         id_columns, result = tuple(columns.names), result.append(pa.field(MATCH_ID, pa.string()))
     carried = None
-    if match_order:
+    if call.match_order:
         carried = tuple(name for name in by if not has_map(columns.field(name).type))
         name = MATCH_ORDER if with_times else SHOWN_MATCH_ORDER
         result = result.append(pa.field(name, match_order_type(columns, carried)))
@@ -234,15 +218,12 @@ def _ties(plan: Plan, handover: Handover, has_tie_break: bool) -> TieRule | None
 
 
 def _job_on_rows(
-    definition: QueryDefinition,
-    events: DataFrame | Mapping[str, DataFrame],
-    options: Mapping[str, Any],
-    given: SparkOptions,
+    call: Call, events: DataFrame | Mapping[str, DataFrame], given: SparkOptions, allow_jvm_calls: bool
 ) -> SparkJob:
     """The job for a row pattern, or for the regular-expression operator."""
-    if not given.allow_jvm_calls:
-        check_definition(definition)
-    prepared, columns, plan = _prepare_rows(definition, events, options)
+    if not allow_jvm_calls:
+        check_definition(call.definition)
+    prepared, columns, plan = _prepare_rows(call, events)
     query = plan.query
     assert isinstance(query, AnalyzedRowPattern)
     computed = [name for name, _ in query.computed]
@@ -279,22 +260,17 @@ def _job_on_rows(
 def _handover(handover: Handover, given: SparkOptions, key_columns: int, frame: DataFrame, plan: Plan) -> Handover:
     """The handover with what is to be decided: where events are sorted, and whether keys are cut into ranges."""
     sorting, why = choose_sorting(handover.columns, handover.order, handover.strict)
-    if not given.presorted:
+    if not given.is_presorted:
         first = handover.columns.field(handover.order[0].name).type
-        if given.ranges == IN_PLACE:
-            if given.range_size is not None:
-                raise UnsupportedError(f'range_size is for ranges that are cut, and ranges="{IN_PLACE}" was given')
+        if given.is_in_place:
             cutting: Cutting | InPlace | Uncut = in_place(plan, sorting, why)
         else:
-            cutting = choose_cutting(frame, reach_of(plan), first, given.ranges, given.range_size, bool(handover.key))
+            cutting = choose_cutting(frame, reach_of(plan), first, given, bool(handover.key))
         return replace(handover, sorting=sorting, why=why, cutting=cutting)
-    if given.ranges == IN_PLACE:
-        raise UnsupportedError(
-            f'presorted=True and ranges="{IN_PLACE}" contradict each other', hint="Give one of them."
-        )
     if sorting is not Sorting.TASK:
         raise UnsupportedError(
-            f"presorted=True is checked by numbers or times, and the sort would be {why}", hint="Leave presorted out."
+            f"layout='presorted' is checked by numbers or times, and the sort would be {why}",
+            hint="Leave the layout out.",
         )
     return replace(
         handover,
@@ -313,7 +289,7 @@ def in_place(plan: Plan, sorting: Sorting, why: str) -> InPlace:
     elif isinstance(plan.query, AnalyzedQuery) and isinstance(reach, Reach) and reach.ahead.time is None:
         reach = Uncut("a SASE query needs a window in time for that")
     if isinstance(reach, Uncut):
-        raise UnsupportedError(f"the query cannot be matched in place: {reach.reason}", hint="Leave ranges out.")
+        raise UnsupportedError(f"the query cannot be matched in place: {reach.reason}", hint="Leave the layout out.")
     return InPlace(reach)
 
 
@@ -341,13 +317,12 @@ def _matcher(
     )
 
 
-def _prepare_rows(
-    definition: QueryDefinition, events: DataFrame | Mapping[str, DataFrame], options: Mapping[str, Any]
-) -> tuple[Prepared, pa.Schema, Plan]:
+def _prepare_rows(call: Call, events: DataFrame | Mapping[str, DataFrame]) -> tuple[Prepared, pa.Schema, Plan]:
     """What Spark computes beforehand, the columns there are then, and the plan."""
     if isinstance(events, Mapping):
         raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the DataFrame itself.")
     check_frame_names(events, "the input")
+    definition = call.definition
     prepared = prepare_foreign(definition, events)
     zone = session_zone(events)
     columns = arrow_schema(prepared.frame.schema, zone)
@@ -355,7 +330,7 @@ def _prepare_rows(
         prepared.definition, Schema(attributes_of(columns)), prepared.hidden, prepared.key_names
     )
     check_measure_names(definition, Schema(attributes_of(arrow_schema(events.schema, zone))), query.partition_by)
-    return prepared, columns, make_plan(query, **options)
+    return prepared, columns, call.plan(query)
 
 
 def _selected(schema: pa.Schema, names: list[str]) -> pa.Schema:

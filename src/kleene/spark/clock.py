@@ -8,7 +8,6 @@ where the user has set one already, it is too late.
 from __future__ import annotations
 
 import datetime as dt
-import re
 import secrets
 from collections.abc import Mapping
 
@@ -17,10 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.types import TimestampType
 
 from kleene.engine.inputs import OrderKey
-from kleene.errors import UnsupportedError, printable, shown
+from kleene.errors import UnsupportedError, printable
 from kleene.ir import expr as ir
 from kleene.ir.query import QueryDefinition
-from kleene.lang.expressions import MICROSECONDS
+from kleene.options.stream import length_of_time
 from kleene.spark.names import quoted, quoted_column
 
 AHEAD = "kleene_ahead_"
@@ -37,8 +36,8 @@ def with_clock(
     """The streams with a watermark, and without the events that are too far ahead, as far as they are asked for."""
     if watermark is None and max_ahead is None:
         return events
-    delay = None if watermark is None else _length("watermark", watermark, "10 minutes")
-    most = None if max_ahead is None else _length("max_ahead", max_ahead, "1 hour")
+    delay = None if watermark is None else length_of_time("watermark", watermark, "10 minutes")
+    most = None if max_ahead is None else length_of_time("max_ahead", max_ahead, "1 hour")
 
     def changed(frame: DataFrame) -> DataFrame:
         name = _time_column(frame, definition, order)
@@ -61,7 +60,7 @@ def _with_clock(frame: DataFrame, name: str, delay: dt.timedelta | None, most: d
         raise UnsupportedError(
             f"{given} was given, and the stream has a watermark already, which follows every event that it has seen",
             hint="Leave .withWatermark out, and give its delay to match instead: "
-            'match(stream, …, watermark="10 minutes", max_ahead="1 hour").',
+            'stream=kleene.StreamOptions(watermark="10 minutes", max_ahead="1 hour").',
         )
     if most is not None:
         ahead = _is_ahead(name, most)
@@ -90,21 +89,3 @@ def _time_column(frame: DataFrame, definition: QueryDefinition, order: OrderKey)
         name, is_exact = key.name, key.exact
     alike = [one for one in frame.columns if one == name or (not is_exact and one.lower() == name.lower())]
     return name if name in alike else next(iter(alike), None)
-
-
-def _length(argument: str, text: object, example: str) -> dt.timedelta:
-    """A length of time, such as '1 hour' or '1 hour 30 minutes'."""
-    part = r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*"
-    found = re.findall(part, text.lower()) if isinstance(text, str) and len(text) <= 100 else []
-    is_whole = isinstance(text, str) and re.fullmatch(rf"\s*(?:{part})+", text.lower()) is not None
-    if not found or not is_whole or any(unit not in MICROSECONDS for _, unit in found):
-        raise UnsupportedError(f"{shown(text)} is not a length of time", hint=f'Write: {argument}="{example}".')
-    try:
-        length = sum(
-            (dt.timedelta(microseconds=float(number) * MICROSECONDS[unit]) for number, unit in found), dt.timedelta()
-        )
-    except OverflowError:
-        length = dt.timedelta.max
-    if length > dt.timedelta(days=36_525):
-        raise UnsupportedError(f"{argument} is at most a hundred years, and {shown(text)} was given")
-    return length

@@ -44,8 +44,6 @@ class FolderStream:
     options: Mapping[str, Any]
     output: Path
     checkpoint: Path
-    watermark: str | None = None
-    max_ahead: str | None = None
     most_files: int | None = None
     every: str | None = None  # None: only what is there now
     keep: bool = True  # else matches are removed when they have been looked at
@@ -77,7 +75,7 @@ class FolderStream:
             events: Any = self._events(own, self.inputs, 0)
         else:
             events = {name: self._events(own, part, n) for n, (name, part) in enumerate(self.inputs.items())}
-        found = self.query.match(events, **self.options, watermark=self.watermark, max_ahead=self.max_ahead)
+        found = self.query.match(events, **self.options)
         log = SinkLog(self.output)
         writer = found.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint.resolve()))
         writer = writer.trigger(availableNow=True) if self.every is None else writer.trigger(processingTime=self.every)

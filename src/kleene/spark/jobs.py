@@ -4,76 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 
-from kleene.engine.inputs import OrderKey
-from kleene.errors import UnsupportedError
-from kleene.ir.query import QueryDefinition
-from kleene.spark.batch import SparkJob, SparkOptions, job_of
+from kleene.call import Call
+from kleene.options import SparkOptions, StreamOptions
+from kleene.spark.batch import SparkJob, job_of
 from kleene.spark.clock import with_clock
-from kleene.spark.stream import StreamJob, StreamOptions, is_stream, stream_job
+from kleene.spark.stream import StreamJob, is_stream, stream_job
 
-__all__ = ["SparkOptions", "StreamOptions", "composed_job", "make_job"]
+__all__ = ["composed_job", "make_job"]
+
+Events = DataFrame | Mapping[str, DataFrame]
 
 
-def composed_job(
-    definition: QueryDefinition,
-    events: DataFrame | Mapping[str, DataFrame],
-    order: OrderKey,
-    type_column: str | None,
-    options: Mapping[str, Any],
-    on_stream: StreamOptions,
-    before: SparkJob | StreamJob | None,
-) -> SparkJob | StreamJob:
+def composed_job(call: Call, events: Events, before: SparkJob | StreamJob | None) -> SparkJob | StreamJob:
     """The job for a query of a program; `before` is the one whose matches are the events, if there is one.
 
     A result that another query may read carries its times, and its order in a column that is not an attribute.
     """
-    is_read = definition.into_stream is not None
-    on_streams = is_stream(events)
-    given = SparkOptions(ranges="off") if on_streams else SparkOptions()
-    if not on_streams:
-        _check_no_stream_options(on_stream)
-    elif before is None:
-        events = with_clock(events, definition, order, on_stream.watermark, on_stream.max_ahead)
-    job = job_of(definition, events, order, type_column, options, given, match_order=is_read, with_times=is_read)
-    if not on_streams:
-        return job
+    is_read = call.definition.into_stream is not None
+    call = replace(call, match_order=is_read)
+    if not is_stream(events):
+        return job_of(call, events, with_times=is_read)
     assert before is None or isinstance(before, StreamJob)
-    return stream_job(events, job, on_stream, before)
+    return _on_stream(call, events, before, with_times=is_read)
 
 
-def make_job(
-    definition: QueryDefinition,
-    events: DataFrame | Mapping[str, DataFrame],
-    order: OrderKey,
-    type_column: str | None,
-    options: Mapping[str, Any],
-    given: SparkOptions,
-    on_stream: StreamOptions,
-    *,
-    match_order: bool = False,
-) -> SparkJob | StreamJob:
+def make_job(call: Call, events: Events, *, allow_jvm_calls: bool = False) -> SparkJob | StreamJob:
     """The job, of which nothing runs yet."""
     if not is_stream(events):
-        _check_no_stream_options(on_stream)
-        return job_of(definition, events, order, type_column, options, given, match_order=match_order)
-    if match_order:
-        raise UnsupportedError(
-            "match_order is for tables: a stream gives out matches as they complete", hint="Leave match_order out."
-        )
-    if given.presorted:
-        raise UnsupportedError("presorted is for tables", hint="On a stream, say order='arrival'.")
-    events = with_clock(events, definition, order, on_stream.watermark, on_stream.max_ahead)
-    job = job_of(definition, events, order, type_column, options, replace(given, ranges="off", range_size=None))
-    return stream_job(events, job, on_stream)
+        return job_of(call, events, allow_jvm_calls=allow_jvm_calls)
+    return _on_stream(call, events, allow_jvm_calls=allow_jvm_calls)
 
 
-def _check_no_stream_options(given: StreamOptions) -> None:
-    usual = StreamOptions()
-    names = ("order", "timeouts", "watermark", "max_ahead")
-    name = next((name for name in names if getattr(given, name) != getattr(usual, name)), None)
-    if name is not None:
-        raise UnsupportedError(f"{name} is for streams, and the input is a table", hint=f"Leave {name} out.")
+def _on_stream(
+    call: Call,
+    events: Events,
+    before: StreamJob | None = None,
+    *,
+    with_times: bool = False,
+    allow_jvm_calls: bool = False,
+) -> StreamJob:
+    given, pushdown = call.stream or StreamOptions(), call.spark is None or call.spark.pushdown
+    if before is None:
+        events = with_clock(events, call.definition, call.order, given.watermark, given.max_ahead)
+    call = replace(call, spark=SparkOptions("shuffled", pushdown=pushdown))
+    job = job_of(call, events, with_times=with_times, allow_jvm_calls=allow_jvm_calls)
+    return stream_job(events, job, given, before)

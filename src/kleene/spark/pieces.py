@@ -20,7 +20,6 @@ from kleene.engine.ranges import Reach
 from kleene.errors import ExecutionError
 
 Array = np.ndarray[Any, Any]
-IN_PLACE = "in place"
 SENT, RANK, BOUNDS = "__kleene_sent", "__kleene_rank", "__kleene_bounds"
 """Of an event that travels: where it lay, and which it is among those of its key and time in the piece. Of a piece: its
 bounds."""
@@ -127,8 +126,8 @@ def check_bounds(bounds: Iterable[Bounds]) -> None:
 
 def not_in_place(how: str) -> ExecutionError:
     return ExecutionError(
-        f'ranges="{IN_PLACE}" was given, and {how}',
-        hint="Leave ranges out, or write the input in the order of time first: "
+        f"layout='in place' was given, and {how}",
+        hint="Leave the layout out, or write the input in the order of time first: "
         "df.repartitionByRange(n, order).sortWithinPartitions(order).",
     )
 

@@ -24,10 +24,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.engine.ranges import Extent, Reach, Uncut
-from kleene.errors import UnsupportedError, shown
+from kleene.errors import UnsupportedError
 from kleene.ir.evaluate import MICROSECONDS_PER_DAY
+from kleene.options.spark import MOST_RANGES, SparkOptions
 from kleene.spark.names import quoted_column
-from kleene.spark.pieces import IN_PLACE
 
 INFO = "__kleene_range"
 """Of an event sent to a range, as text: the range's number, how many events of the key come before its own, and how
@@ -38,7 +38,7 @@ FOREIGN = 1 << 62
 """In a group's number: the event is not one of the range's own."""
 KEY_BITS = 32
 """The number of a range has the number of its key in the bits above these."""
-SLOTS = 4096
+SLOTS = MOST_RANGES
 RANGE_SIZE = 1 << 18
 LEAST_BYTES, LEAST_BYTES_BY_KEY = 32 << 20, 512 << 20
 """Inputs that Spark takes for smaller are not cut: there is little to gain, the less so where keys divide it anyway."""
@@ -70,42 +70,30 @@ def choose_cutting(
     frame: DataFrame,
     reach: Reach | Uncut,
     order_type: pa.DataType,
-    ranges: str | int,
-    range_size: int | None,
+    given: SparkOptions,
     has_key: bool,
 ) -> Cutting | Uncut:
     """How to cut, or why not."""
-    _check(ranges, range_size)
-    if ranges == "off":
-        return Uncut('ranges="off"')
+    if not given.may_cut:
+        return Uncut(f"layout='{given.layout}'")
     if isinstance(reach, Uncut):
-        if ranges != "auto":
-            raise UnsupportedError(f"the query cannot be cut into ranges: {reach.reason}", hint="Leave ranges out.")
+        if given.must_cut:
+            raise UnsupportedError(f"the query cannot be cut into ranges: {reach.reason}", hint="Leave the layout out.")
         return reach
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-    if ranges == "auto" and range_size is None:
+    if not given.must_cut and given.range_size is None:
         if partitions < LEAST_PARTITIONS:  # asked first: an estimate costs a run of Spark's optimizer
             return Uncut(f"with spark.sql.shuffle.partitions = {partitions} they would cost more than they save")
         size, least = _estimated_bytes(frame), LEAST_BYTES_BY_KEY if has_key else LEAST_BYTES
         if size is None:
-            return Uncut("Spark does not know how large the input is; say ranges=n or range_size=…")
+            return Uncut(
+                "Spark does not know how large the input is; say SparkOptions('ranges') or SparkOptions(range_size=…)"
+            )
         if size < least:
             return Uncut(f"the input is small, {size >> 20:,} MiB by Spark's estimate")
-    events = range_size or RANGE_SIZE
-    count = ranges if isinstance(ranges, int) else None
-    least_events = 1 if count else events if range_size else 2 * events
+    events, count = given.range_size or RANGE_SIZE, given.ranges
+    least_events = 1 if count else events if given.range_size else 2 * events
     return Cutting(reach, order_type, least_events, events, count, partitions)
-
-
-def _check(ranges: object, range_size: object) -> None:
-    is_count = isinstance(ranges, int) and not isinstance(ranges, bool) and 1 <= ranges <= SLOTS
-    if not is_count and ranges not in ("auto", "off"):
-        raise UnsupportedError(
-            f"ranges is 'auto', 'off', '{IN_PLACE}' or a number from 1 to {SLOTS:,}, and {shown(ranges)} was given"
-        )
-    is_size = isinstance(range_size, int) and not isinstance(range_size, bool) and range_size >= 1
-    if range_size is not None and not is_size:
-        raise UnsupportedError(f"range_size is a number of events from 1 up, and {shown(range_size)} was given")
 
 
 def _estimated_bytes(frame: DataFrame) -> int | None:

@@ -17,13 +17,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from kleene.analysis.row_pattern import analyze_row_pattern
-from kleene.engine.inputs import OrderKey
+from kleene.call import Call
 from kleene.errors import QuerySyntaxError
 from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
 from kleene.spark.foreign_code import check_tokens
-from kleene.spark.jobs import SparkOptions, StreamOptions, make_job
+from kleene.spark.jobs import make_job
 from kleene.spark.notes import with_notes_of
 from kleene.spark.sql_tokens import Token, tokens_of
 
@@ -122,8 +122,7 @@ def _replaced(current: _Text, tokens: list[Token], place: int) -> _Text:
         query = f"{text[definitions.start : definitions.end]} SELECT * FROM ({query})"
     parameters = _args_in(current.args, tokens, [*common, Span(factor_start, word.start)])
     frame = _spark_sql(current, query, parameters)
-    given = SparkOptions(allow_jvm_calls=current.allow_jvm_calls)
-    job = make_job(definition, frame, OrderKey(()), None, {}, given, StreamOptions())
+    job = make_job(Call(definition), frame, allow_jvm_calls=current.allow_jvm_calls)
     name = f"kleene_{len(current.frames)}_{current.secret}"
     # Blanks keep what follows where the user wrote it, and line breaks keep its line.
     gone = re.sub(r"[^\n]", " ", text[factor_start:closing])

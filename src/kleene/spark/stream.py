@@ -21,14 +21,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, warn
-from kleene.api import BUCKETS
 from kleene.engine.events import window_time
 from kleene.engine.progress import ProgressQuery
 from kleene.engine.streaming import unbounded_state
 from kleene.engine.timeouts import TIMED_OUT
-from kleene.errors import SchemaError, UnsupportedError, printable, shown
+from kleene.errors import SchemaError, UnsupportedError, printable
 from kleene.ir.options import WindowUnit
 from kleene.ir.text import expression_text
+from kleene.options import StreamOptions
 from kleene.plan.plan import Plan
 from kleene.schema import TimestampType
 from kleene.spark.batch import SparkJob
@@ -53,18 +53,6 @@ GIVEN_OUT = f"{PAYLOAD} BINARY, {BUCKET} INT, {TOLD} ARRAY<LONG>"
 """Few columns: to hand rows back to Spark takes time for each of them. The last row of a bucket tells its numbers."""
 OBSERVED = "kleene_"
 """How the names begin under which Spark's progress tells what buckets told."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
-    """What `Query.match` can be told about a stream."""
-
-    order: str = "time"
-    unbounded_state: str = "refuse"
-    timeouts: bool = False
-    buckets: int = BUCKETS
-    watermark: str | None = None
-    max_ahead: str | None = None
 
 
 class MatchingProcessor(StatefulProcessor):
@@ -221,7 +209,8 @@ def stream_job(
     `before` is the job whose matches are the events, if they are not the input's.
     """
     plan = job.plan
-    _check_options(plan, given)
+    if given.timeouts:
+        _check_timeouts(plan)
     _check_session(job.frame)
     columns, order = job.matcher.columns, job.handover.order
     first = columns.field(order[0].name)
@@ -231,7 +220,6 @@ def stream_job(
     if not in_arrival_order:
         if before is None:
             check_not_chained(_frames(events))
-            _check_clock(given)
         _check_time(plan, first, has_watermark)
     elif before is not None and before.delay:
         raise UnsupportedError(
@@ -249,7 +237,7 @@ def stream_job(
     if unbounded is not None and given.unbounded_state == "refuse":
         raise UnsupportedError(
             f"the query has no bound on a stream: {unbounded.reason}",
-            hint=f"{unbounded.hint}; or accept that state grows: unbounded_state='allow'.",
+            hint=f"{unbounded.hint}; or accept that state grows: StreamOptions(unbounded_state='allow').",
         )
     query = ProgressQuery(plan, columns)
     buckets = given.buckets if job.handover.key else 1
@@ -274,22 +262,6 @@ def stream_job(
     return StreamJob(job, matcher, buckets)
 
 
-def _check_options(plan: Plan, given: StreamOptions) -> None:
-    if given.order not in ("time", "arrival"):
-        raise UnsupportedError(f"order is 'time' or 'arrival', and {shown(given.order)} was given")
-    if given.unbounded_state not in ("refuse", "allow"):
-        raise UnsupportedError(f"unbounded_state is 'refuse' or 'allow', and {shown(given.unbounded_state)} was given")
-    if not isinstance(given.buckets, int) or isinstance(given.buckets, bool) or given.buckets < 1:
-        raise UnsupportedError(f"buckets is a number from 1 up, and {shown(given.buckets)} was given")
-    if plan.mode != "verbose":
-        raise UnsupportedError(
-            "mode='compressed' is for tables: on a stream it would hold all that completes an event until the end",
-            hint="Leave mode out.",
-        )
-    if given.timeouts:
-        _check_timeouts(plan)
-
-
 def _check_timeouts(plan: Plan) -> None:
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):
@@ -309,15 +281,6 @@ def _check_session(frame: DataFrame) -> None:
         )
 
 
-def _check_clock(given: StreamOptions) -> None:
-    if given.max_ahead is not None and given.watermark is None:
-        raise UnsupportedError(
-            "max_ahead was given without watermark: only a watermark that Kleene sets can be kept from such events",
-            hint='Say how long to wait for events that are late: match(stream, …, watermark="10 minutes", '
-            f'max_ahead="{printable(given.max_ahead)}").',
-        )
-
-
 def _has_watermark(events: DataFrame | Mapping[str, DataFrame], name: str) -> bool:
     fields = (field for frame in _frames(events) for field in frame.schema.fields)
     return all(WATERMARK in field.metadata for field in fields if field.name == name)
@@ -329,7 +292,7 @@ def _check_time(plan: Plan, first: pa.Field, has_watermark: bool) -> None:
         raise UnsupportedError(
             f"a stream is put in order by its event time, a timestamp, and '{name}' is {first.type}",
             hint=f"Order by a timestamp with a watermark; or trust that events arrive in order of '{name}': "
-            "order='arrival'.",
+            "StreamOptions(order='arrival').",
         )
     if not has_watermark and first.type.tz is None:
         raise UnsupportedError(
@@ -341,5 +304,5 @@ def _check_time(plan: Plan, first: pa.Field, has_watermark: bool) -> None:
         raise UnsupportedError(
             f"the stream has no watermark on '{name}': nobody knows how long to wait for events that are late",
             hint=f'Add .withWatermark("{name}", "10 minutes") to the stream, right before match; or trust that events '
-            "arrive in order: order='arrival'.",
+            "arrive in order: StreamOptions(order='arrival').",
         )

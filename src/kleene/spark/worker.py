@@ -208,7 +208,7 @@ def range_of(events: pa.Table, names: list[str]) -> tuple[int, Ranges]:
     if not is_whole or not len(own):
         raise ExecutionError(
             f"the input changed between two readings: a range has {len(own):,} events, and had another number before",
-            hint="Write the input to files, or cache it; or match it in one piece: ranges='off'.",
+            hint="Write the input to files, or cache it; or match it in one piece: SparkOptions('shuffled').",
         )
     begin = int(own[0])
     return number >> KEY_BITS, one_range(events.select(names), range(begin, begin + len(own)), base)
@@ -268,13 +268,13 @@ def checked_order(tables: Iterable[pa.Table], order: TaskOrder) -> Iterator[pa.T
         name = printable(order.columns[0].name)
         if (~changes & (times[1:] < times[:-1])).any() or order.breaks_ties(together):
             raise ExecutionError(
-                f"presorted=True was given, and events of one key are not in the order of '{name}'",
-                hint="Leave presorted out, or sort first: df.repartition(key).sortWithinPartitions(key, order).",
+                f"layout='presorted' was given, and events of one key are not in the order of '{name}'",
+                hint="Leave the layout out, or sort first: df.repartition(key).sortWithinPartitions(key, order).",
             )
         if not done.isdisjoint(here) or len(set(here)) < len(here):
             raise ExecutionError(
-                "presorted=True was given, and the events of a key do not stand together",
-                hint="Leave presorted out, or sort by the key first: df.sortWithinPartitions(key, order).",
+                "layout='presorted' was given, and the events of a key do not stand together",
+                hint="Leave the layout out, or sort by the key first: df.sortWithinPartitions(key, order).",
             )
         done.update(here[:-1])
         last = table.slice(table.num_rows - 1)

@@ -77,7 +77,7 @@ class TestCompressed:
                 continue
             query = kleene.sase(text)
             verbose = query.match(table, engine="generated", **options)
-            found = query.match(table, mode="compressed", engine="generated", algorithm=algorithm, order_by="t")
+            found = query.compressed(table, engine=kleene.EngineOptions("generated", algorithm=algorithm), order_by="t")
             assert found.count() == sum(found.counts()) == verbose.num_rows
             assert same_result(found.expand(), verbose)
             assert sorted(map(repr, found.matches())) == as_set(verbose)
@@ -91,32 +91,28 @@ class TestCompressed:
     def test_counts_beyond_64_bits_are_exact(self) -> None:
         table = pa.table({"type": ["A"] * 200 + ["B"], "t": range(201)})
         query = kleene.sase("PATTERN SEQ(A+ a[], B b)")
-        found = query.match(table, order_by="t", mode="compressed", engine="generated")
+        found = query.compressed(table, order_by="t", engine="generated")
         assert found.count() == 2**200 - 1
         assert len(found) == 1
         assert int(found.to_table().column("match_count")[0].as_py()) == 2**200 - 1
 
     def test_large_counts_within_a_window_leave_out_what_has_left_it(self) -> None:
         table = pa.table({"type": ["A"] * 100 + ["B"], "t": range(101)})
-        found = kleene.sase("PATTERN SEQ(A+ a[], B b) WITHIN 71").match(
-            table, order_by="t", mode="compressed", engine="generated"
-        )
+        found = kleene.sase("PATTERN SEQ(A+ a[], B b) WITHIN 71").compressed(table, order_by="t", engine="generated")
         assert found.count() == 2**70 - 1
 
     def test_matches_are_made_as_they_are_asked_for(self) -> None:
         table = pa.table({"type": ["A"] * 500 + ["B"], "t": range(501)})
-        found = kleene.sase("PATTERN SEQ(A+ a[], B b)").match(
-            table, order_by="t", mode="compressed", engine="generated"
-        )
+        found = kleene.sase("PATTERN SEQ(A+ a[], B b)").compressed(table, order_by="t", engine="generated")
         matches = found[0].matches()
         assert len({repr(next(matches)) for _ in range(20)}) == 20
 
     def test_what_it_cannot_hold_is_refused(self) -> None:
         table = pa.table({"type": ["A"], "t": [1]})
-        with pytest.raises(kleene.UnsupportedError, match="all matches together"):
-            kleene.sase("EVENT A a").match(table, order_by="t", mode="compressed", format="non_overlapping")
+        with pytest.raises(kleene.UnsupportedError, match="all matches of an event together"):
+            kleene.sase("EVENT A a").explain(table, order_by="t", format="non_overlapping", compressed=True)
         with pytest.raises(kleene.UnsupportedError, match="for SASE queries"):
-            kleene.match_recognize("ORDER BY t MEASURES t AS t PATTERN (A)").match(table, mode="compressed")
+            kleene.match_recognize("ORDER BY t MEASURES t AS t PATTERN (A)").compressed(table)
         with pytest.raises(kleene.SnapshotError):
             kleene.expand(b"nothing")
 

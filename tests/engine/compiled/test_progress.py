@@ -8,9 +8,9 @@ import pytest
 
 import kleene
 from agreement import outcome, same_result, sase_examples
+from flat_options import arguments, call_of
 from kleene.api import prepare
 from kleene.engine.compiled import buffer, run_engine
-from kleene.engine.inputs import make_order_key
 from kleene.engine.run import Runner
 
 PAIR = "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 10 RETURN a.n AS a, b.n AS b"
@@ -46,7 +46,7 @@ def pieces(table: pa.Table, size: int) -> list[pa.Table]:
 def test_what_is_held_does_not_grow_with_the_input(text: str, algorithm: str) -> None:
     table = stream(3_000)
     query = kleene.sase(text)
-    progress = query.progress(table, order_by="t", engine="generated", algorithm=algorithm)
+    progress = query.progress(table, order_by="t", engine=kleene.EngineOptions("generated", algorithm=algorithm))
     held, rows = [], 0
     for piece in pieces(table, 100):
         rows += progress.feed(piece).num_rows
@@ -72,7 +72,7 @@ def test_freed_places_of_the_buffer_are_used_again(monkeypatch: pytest.MonkeyPat
     table = stream(400, keys=2)
     text = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [id] AND a[i].x >= a[i-1].x } WITHIN 30"
     query = kleene.sase(text)
-    found = query.match(table, order_by="t", engine="generated", algorithm=algorithm)
+    found = query.match(table, order_by="t", engine=kleene.EngineOptions("generated", algorithm=algorithm))
     assert found.equals(query.match(table, order_by="t", engine="reference"))
     assert found.num_rows > 100
 
@@ -82,22 +82,35 @@ def test_too_many_runs_are_an_error_that_names_the_partition(algorithm: str) -> 
     table = pa.table({"type": ["A"] * 50, "t": range(50), "id": [7] * 50})
     query = kleene.sase("PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match(a[], b) { [id] }")
     with pytest.raises(kleene.ExecutionError, match="id = 7 has more than 100 partial matches"):
-        query.match(table, order_by="t", engine="generated", algorithm=algorithm, run_limit=100)
+        query.match(table, order_by="t", engine=kleene.EngineOptions("generated", algorithm=algorithm, run_limit=100))
 
 
 def test_merged_runs_that_complete_too_many_matches_are_an_error_too() -> None:
     table = pa.table({"type": ["A"] * 50 + ["B"], "t": range(51), "id": [7] * 51})
     query = kleene.sase("PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match(a[], b) { [id] }")
     with pytest.raises(kleene.ExecutionError, match="id = 7 completes more than 100 matches"):
-        query.match(table, order_by="t", engine="generated", run_limit=100)
-    assert query.match(table, order_by="t", engine="generated", mode="compressed", run_limit=100).count() == 2**50 - 1
+        query.match(table, order_by="t", engine=kleene.EngineOptions("generated", run_limit=100))
+    assert (
+        query.compressed(table, order_by="t", engine=kleene.EngineOptions("generated", run_limit=100)).count()
+        == 2**50 - 1
+    )
 
 
 def test_a_limit_that_only_the_interpreter_meets_is_no_error() -> None:
     few = pa.table({"type": ["A"] * 40, "t": range(40)})
-    assert kleene.sase("PATTERN SEQ(A+ a[], B b)").match(few, order_by="t", run_limit=1_000).num_rows == 0
+    assert (
+        kleene.sase("PATTERN SEQ(A+ a[], B b)")
+        .match(few, order_by="t", engine=kleene.EngineOptions(run_limit=1_000))
+        .num_rows
+        == 0
+    )
     clause = "ORDER BY t MEASURES count(*) AS n PATTERN ((A | A A)* B) DEFINE A AS t >= 0, B AS t < 0"
-    assert kleene.match_recognize(clause).match(few.drop_columns(["type"]), run_limit=1_000).num_rows == 0
+    assert (
+        kleene.match_recognize(clause)
+        .match(few.drop_columns(["type"]), engine=kleene.EngineOptions(run_limit=1_000))
+        .num_rows
+        == 0
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "basic"])
@@ -107,7 +120,9 @@ def test_a_large_table_goes_through_in_pieces(monkeypatch: pytest.MonkeyPatch, a
         query = kleene.sase(text)
         expected = outcome(lambda query=query, table=table, options=options: query.match(table, **options))
         ways = {"engine": "generated", "algorithm": algorithm, **options}
-        assert same_result(expected, outcome(lambda query=query, table=table, ways=ways: query.match(table, **ways)))
+        assert same_result(
+            expected, outcome(lambda query=query, table=table, ways=ways: query.match(table, **arguments(ways)))
+        )
 
 
 def test_a_large_table_of_keys_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +130,7 @@ def test_a_large_table_of_keys_one_after_the_other(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(run_engine, "PIECE", 4)
     table = pa.table({"type": ["A", "B"] * 8, "k": [1] * 9 + [2] * 7, "t": [*range(9), *range(7)]})
     definition = kleene.sase("EVENT SEQ(A a, B b) WHERE [k] WITHIN 4").definition
-    options = {"engine": "generated", "plan": {"operators": "nfa"}}
-    _, plan = prepare(definition, table, make_order_key("t", None), "type", options)
+    _, plan = prepare(call_of(definition, order_by="t", engine="generated", plan={"operators": "nfa"}), table)
     found = Runner(plan).find(table)
     firsts, lasts = (rows.tolist() for rows in (found.first, found.last))
     pairs = [(a, b) for a in range(0, 16, 2) for b in (a + 1, a + 3) if b < 16 and (a < 9) == (b < 9)]
@@ -132,7 +146,7 @@ class TestSnapshots:
 
     def restored(self, snapshot: object, text: str = PAIR, **options: object) -> kleene.Progress:
         options = {"order_by": "t", "engine": "generated"} | options
-        return kleene.sase(text).progress(stream(40), snapshot=snapshot, **options)
+        return kleene.sase(text).progress(stream(40), snapshot=snapshot, **arguments(options))
 
     def test_it_goes_on_where_it_was(self, snapshot: bytes) -> None:
         later = pa.table({"type": ["B"], "t": [41], "id": [0], "x": [0], "n": [41]})

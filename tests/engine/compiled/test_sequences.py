@@ -22,11 +22,12 @@ import pytest
 
 import kleene
 from agreement import as_set
+from flat_options import arguments
 from kleene.engine.compiled import sequence_engine, stacks
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import make_order_key, read_events
-from kleene.plan.hints import CHOICES
+from kleene.options.hints import CHOICES
 from kleene.plan.operators import (
     NegationFilter,
     Pipeline,
@@ -50,7 +51,7 @@ Hints = dict[str, str]
 
 
 def matched(query: kleene.Query, events: Events, **options: Any) -> Outcome:
-    return outcome(lambda: query.match(events, **{"engine": "generated", **options}))
+    return outcome(lambda: query.match(events, **arguments({"engine": "generated", **options})))
 
 
 def is_impossible(found: Outcome) -> bool:
@@ -101,13 +102,13 @@ def fed(query: kleene.Query, events: Events, chance: Random, options: dict[str, 
     """What comes out in all, when events are fed in pieces, with snapshots between some of them."""
     rows = in_order(events, options)
     options = {"engine": "generated", **options}
-    progress = query.progress(events, **options)
+    progress = query.progress(events, **arguments(options))
     cuts = sorted(chance.randrange(rows.num_rows + 1) for _ in range(chance.randrange(1, 5)))
     parts = []
     for begin, end in zip([0, *cuts], [*cuts, rows.num_rows], strict=True):
         parts.append(progress.feed(piece_of(rows.slice(begin, end - begin), events)))
         if chance.random() < 0.5:
-            progress = query.progress(events, snapshot=progress.snapshot(), **options)
+            progress = query.progress(events, snapshot=progress.snapshot(), **arguments(options))
     return pa.concat_tables([*parts, progress.finish()])
 
 
@@ -394,7 +395,7 @@ def check(text: str, events: Events, expected: list[tuple[int, ...]], **options:
 
 def one_by_one(query: kleene.Query, events: Events, options: dict[str, Any]) -> list[pa.Table]:
     """What comes out after each event, and at the end."""
-    progress, rows = query.progress(events, engine="generated", **options), in_order(events, options)
+    progress, rows = query.progress(events, **arguments({"engine": "generated", **options})), in_order(events, options)
     found = [progress.feed(piece_of(rows.slice(number, 1), events)) for number in range(rows.num_rows)]
     return [*found, progress.finish()]
 
@@ -726,4 +727,4 @@ class TestErrors:
     def test_hints_that_cannot_be(self, where: str, hints: Hints, says: str) -> None:
         query = kleene.sase(f"PATTERN SEQ(A a, B b) WHERE {where}")
         with pytest.raises(kleene.UnsupportedError, match=says):
-            query.match(table_of("AB", id=[1, 1]), order_by="t", engine="generated", plan=hints)
+            query.match(table_of("AB", id=[1, 1]), order_by="t", engine=kleene.EngineOptions("generated", plan=hints))

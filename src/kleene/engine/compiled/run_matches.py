@@ -123,7 +123,7 @@ class Expansion:
     def _too_many(self, piece: RunPiece, row: int) -> LimitError:
         return LimitError(
             f"one event of the partition {piece.partition_text(row)} completes more than {self._most:,} matches",
-            hint="Narrow the query, raise run_limit, or use mode='compressed', which counts them without making them.",
+            hint="Narrow the query, raise run_limit, or use Query.compressed, which counts them without making them.",
         )
 
 

@@ -25,16 +25,12 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-def checked_limits(memory: int | str | None, matches: int | None, seconds: float | None) -> Limits:
-    """The limits that the arguments of a call say.
+def checked_memory(given: int | str | None) -> int | None:
+    """A number of bytes.
 
-    >>> checked_limits("2 GB", 1_000, 1.5)
-    Limits(memory=2000000000, matches=1000, seconds=1.5)
+    >>> checked_memory("2 GB")
+    2000000000
     """
-    return Limits(_checked_memory(memory), _checked_count(matches), _checked_seconds(seconds))
-
-
-def _checked_memory(given: int | str | None) -> int | None:
     if given is None:
         return None
     found: float = -1
@@ -55,22 +51,10 @@ def _checked_memory(given: int | str | None) -> int | None:
     return int(found)
 
 
-def _checked_count(given: int | None) -> int | None:
-    if given is None:
-        return None
-    try:
-        count = operator.index(given)
-    except TypeError:
-        count = 0
-    if count < 1 or isinstance(given, bool):
-        raise UnsupportedError(f"match_limit is a whole number from 1 up, and {shown(given)} was given")
-    return count
-
-
-def _checked_seconds(given: float | None) -> float | None:
+def checked_seconds(given: float | None) -> float | None:
     if given is None:
         return None
     is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    if not is_number or not math.isfinite(given) or given <= 0:
+    if not is_number or not 0 < given < math.inf:
         raise UnsupportedError(f"time_limit is a number of seconds above 0, and {shown(given)} was given")
     return float(given)

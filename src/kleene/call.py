@@ -1,0 +1,208 @@
+"""The arguments of a call to one value. Here they are read and checked, and here the plan is made from them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from types import ModuleType
+from typing import Any
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
+from kleene.engine.inputs import OrderKey, make_order_key
+from kleene.errors import SchemaError, UnsupportedError
+from kleene.ir.options import Format
+from kleene.ir.query import QueryDefinition
+from kleene.lang.sase import bind
+from kleene.options.checks import checked_choice, checked_flag
+from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options
+from kleene.options.spark import SparkOptions, spark_options
+from kleene.options.statistics import Statistics
+from kleene.options.stream import StreamOptions, stream_options
+from kleene.plan.plan import Plan, make_plan
+
+NO_ORDER = OrderKey(())
+
+
+class Input(Enum):
+    """Where events are."""
+
+    TABLE = "a table in this process"
+    FRAME = "a Spark DataFrame"
+    STREAM = "a stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A query with its parameters bound, and what the call says about it besides its events.
+
+    `spark` and `stream` are None where they were not given.
+    """
+
+    definition: QueryDefinition
+    order: OrderKey = NO_ORDER
+    type_column: str | None = None
+    format: Format = Format.ALL
+    match_id: bool = False
+    match_order: bool = False
+    is_compressed: bool = False
+    engine: EngineOptions = USUAL_ENGINE
+    spark: SparkOptions | None = None
+    stream: StreamOptions | None = None
+
+    def plan(self, query: AnalyzedQuery | AnalyzedRowPattern, measured: Statistics | None = None) -> Plan:
+        """The plan; statistics that were measured fill in for those that were not given."""
+        known = self.engine.known
+        if measured is not None:
+            known = measured if known is None else replace(known, ranges=measured.ranges, in_window=measured.in_window)
+        mode = "compressed" if self.is_compressed else "verbose"
+        return make_plan(query, replace(self.engine, statistics=known), self.format, mode)
+
+    def check_fits(self, events: Input) -> None:
+        """An error if an option that was given means nothing for such events."""
+        match events:
+            case Input.TABLE:
+                _refuse("stream", "for streams", self.stream, "the input is a table")
+                _refuse("spark", "for Spark DataFrames", self.spark, "the input is in this process")
+                _refuse(
+                    "match_order", "for Spark DataFrames", self.match_order, "rows found in this process are in order"
+                )
+            case Input.FRAME:
+                _refuse("stream", "for streams", self.stream, "the input is a table")
+            case Input.STREAM:
+                _refuse("match_order", "for tables", self.match_order, "a stream gives out matches as they complete")
+                _refuse(
+                    "compressed output",
+                    "for tables",
+                    self.is_compressed,
+                    "on a stream it would hold all that completes an event until the end",
+                    "Use match.",
+                )
+                if self.spark is not None and self.spark.is_for_tables:
+                    name = "range_size" if self.spark.layout == "auto" else f"layout='{self.spark.layout}'"
+                    presorted = "On a stream, write stream=kleene.StreamOptions(order='arrival')."
+                    hint = presorted if self.spark.is_presorted else f"Leave {name} out."
+                    _refuse(name, "for tables", True, "a stream is grouped by its state", hint)
+
+
+def _refuse(name: str, use: str, given: object, why: str, hint: str | None = None) -> None:
+    if given is not None and given is not False:
+        raise UnsupportedError(f"{name} is {use}, and {why}", hint=hint or f"Leave {name} out.")
+
+
+def read_call(
+    definition: QueryDefinition,
+    *,
+    order_by: str | Sequence[str] | None,
+    type_column: str | None,
+    tie_break: str | Sequence[str] | None,
+    params: object,
+    format: object = "all",
+    match_id: bool = False,
+    match_order: bool = False,
+    is_compressed: bool = False,
+    engine: EngineOptions | str | None,
+    spark: SparkOptions | None,
+    stream: StreamOptions | None,
+) -> Call:
+    """The call that the arguments say; an error where they are wrong, or do not fit the query."""
+    [bound] = bind((definition,), params)
+    call = Call(
+        bound,
+        make_order_key(() if order_by is None else order_by, tie_break),
+        type_column,
+        Format(checked_choice("format", format, [member.value for member in Format])),
+        checked_flag("match_id", match_id),
+        checked_flag("match_order", match_order),
+        checked_flag("compressed", is_compressed),
+        engine_options(engine),
+        spark_options(spark),
+        stream_options(stream),
+    )
+    if call.is_compressed:
+        _check_compressed(call)
+    if is_row_pattern(bound):
+        _check_row_pattern(call, order_by is not None or tie_break is not None)
+    return call
+
+
+def _check_compressed(call: Call) -> None:
+    given = {"format": call.format is not Format.ALL, "match_id": call.match_id, "match_order": call.match_order}
+    name = next((name for name, is_given in given.items() if is_given), None)
+    if name is not None:
+        raise UnsupportedError(
+            f"compressed output holds all matches of an event together, and {name} is about single ones",
+            hint=f"Leave {name} out, or compressed.",
+        )
+
+
+def _check_row_pattern(call: Call, is_ordered: bool) -> None:
+    if call.match_id:
+        raise SchemaError(
+            "match_id is for SASE queries",
+            hint="Give out the partition's columns and MATCH_NUMBER(), which together name a match.",
+        )
+    if call.match_order:
+        raise SchemaError(
+            "match_order is for SASE queries", hint="Give out what to order by: a measure, or ALL ROWS PER MATCH."
+        )
+    if is_ordered:
+        raise SchemaError(
+            "this query says its own order, and order_by or tie_break was given too", hint="Leave them out of match."
+        )
+    if call.format is not Format.ALL:
+        raise SchemaError("format is for SASE queries", hint="A row pattern says it with AFTER MATCH SKIP.")
+
+
+def input_of(events: Any) -> Input:
+    """Where the events, or those of a dict, are."""
+    if not is_spark(events):
+        return Input.TABLE
+    return Input.STREAM if spark_module("stream").is_stream(events) else Input.FRAME
+
+
+def is_spark(events: Any) -> bool:
+    """Whether the events, or those of a dict, are Spark DataFrames (classic or Connect)."""
+    if isinstance(events, Mapping):
+        kinds = {is_spark(part) for part in events.values()}
+        if len(kinds) > 1:
+            raise SchemaError(
+                "some inputs are Spark DataFrames and some are not",
+                hint="Give all of them as Spark DataFrames: spark.createDataFrame(arrow_table).",
+            )
+        return True in kinds
+    # By name, so that asking does not import Spark.
+    return _is_frame_of(events, "pyspark.sql")
+
+
+def _is_frame_of(events: Any, package: str) -> bool:
+    bases = type(events).__mro__
+    return any(base.__module__.startswith(package) and base.__name__ == "DataFrame" for base in bases)
+
+
+def like_events(table: Any, events: Any) -> Any:
+    """The result as the kind of table that the events are: pandas, polars, or else Arrow."""
+    parts = list(_leaves(events))
+    if parts and all(_is_frame_of(part, "pandas.") for part in parts):
+        return table.replace_schema_metadata(None).to_pandas()
+    if parts and all(_is_frame_of(part, "polars.") for part in parts):
+        return importlib.import_module("polars").from_arrow(table)
+    return table
+
+
+def _leaves(events: Any) -> Sequence[Any]:
+    if isinstance(events, Mapping):
+        return [leaf for part in events.values() for leaf in _leaves(part)]
+    return [events]
+
+
+def spark_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"kleene.spark.{name}")
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"matching on Spark needs the package '{(error.name or '').split('.')[0]}'",
+            hint="Install it: pip install 'pyspark[sql]>=4,<5'",
+        ) from None
