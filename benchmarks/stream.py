@@ -45,23 +45,13 @@ import stream_by_hand
 from kernels import Note, Report, attempted
 from kleene.engine.inputs import make_order_key
 from kleene.files import write_text
-from kleene.spark.batch import SparkOptions
-from kleene.spark.jobs import make_job
-from kleene.spark.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table
+from kleene.spark.job import Job, make_job
+from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
+from kleene.spark.options import SparkOptions, StreamOptions
 from kleene.spark.schema import spark_schema
 from kleene.spark.session import embedded_session
-from kleene.spark.stream import (
-    COUNTS,
-    GIVEN_OUT,
-    PROVIDER,
-    ROCKSDB,
-    STANDS,
-    TOLD,
-    TURN,
-    StreamJob,
-    StreamOptions,
-    observed,
-)
+from kleene.spark.streaming.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table
+from kleene.spark.streaming.processor import COUNTS, GIVEN_OUT, STANDS, TOLD, TURN, observed
 from processes import ProcessorTime
 from stream_data import DELAY, SCHEMA, Shape, first_files, folder_of
 
@@ -162,21 +152,20 @@ class CountingProcessor(StatefulProcessor):
         pass
 
 
-def stream_job_of(subject: Subject, events: DataFrame, options: StreamOptions) -> StreamJob:
-    job = make_job(subject.query.definition, events, make_order_key("ts", None), "type", {}, SparkOptions(), options)
-    assert isinstance(job, StreamJob)
-    return job
+def stream_job_of(subject: Subject, events: DataFrame, options: StreamOptions) -> Job:
+    order = make_order_key("ts", None)
+    return make_job(subject.query.definition, events, order, "type", {}, SparkOptions(), options)
 
 
 def floor_plan(subject: Subject, events: DataFrame, **options: Any) -> DataFrame:
     """Kleene's own plan, with an operator that only counts."""
     job = stream_job_of(subject, events, StreamOptions(**options))
-    counting = CountingProcessor(job.matcher.columns)
-    found = job.packed().groupBy(BUCKET).transformWithStateInPandas(counting, GIVEN_OUT, "append", "EventTime")
+    counting = CountingProcessor(job.reads.columns)
+    found = job.layout.frame(job).groupBy(BUCKET).transformWithStateInPandas(counting, GIVEN_OUT, "append", "EventTime")
     return (
-        observed(found, "floor", job.buckets)
+        observed(found, "floor", job.layout.buckets)
         .select(PAYLOAD)
-        .mapInArrow(Unpacker(job.matcher.result), spark_schema(job.matcher.result))
+        .mapInArrow(Unpacker(job.output.result), spark_schema(job.output.result))
     )
 
 

@@ -142,7 +142,7 @@ class Query:
         else:
             key = make_order_key(() if order_by is None else order_by, tie_break)
         if is_spark(events):
-            on_spark = spark_module("jobs")
+            on_spark = spark_module("job")
             given = on_spark.SparkOptions(pushdown, presorted, ranges, range_size, match_id)
             on_stream = on_spark.StreamOptions(order, unbounded_state, timeouts, buckets, watermark, max_ahead)
             job = on_spark.make_job(
@@ -298,7 +298,7 @@ class Query:
         options = {"plan": plan, "statistics": statistics, "engine": engine, "algorithm": algorithm}
         key, on_spark = make_order_key(order_by, tie_break), None
         if events is not None and is_spark(events):
-            jobs = spark_module("jobs")
+            jobs = spark_module("job")
             given = jobs.SparkOptions(pushdown, presorted, ranges, range_size)
             on_stream = jobs.StreamOptions(order, unbounded_state, False, buckets, watermark, max_ahead)
             job = jobs.make_job(self.definition, events, key, type_column, options, given, on_stream)

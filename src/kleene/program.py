@@ -221,7 +221,7 @@ class _SparkRunner:
     on_stream: dict[str, Any]
 
     def find_in_matches(self, definition: QueryDefinition, name: str, made: Any) -> Any:
-        order = OrderKey((MATCH_END,), (spark_module("batch").MATCH_ORDER,))
+        order = OrderKey((MATCH_END,), (spark_module("output").MATCH_ORDER,))
         return self._job(definition, {name: made.matches()}, order, None, made)
 
     def find(self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None) -> Any:
@@ -230,7 +230,7 @@ class _SparkRunner:
     def _job(
         self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None, before: Any
     ) -> Any:
-        jobs = spark_module("jobs")
+        jobs = spark_module("job")
         given = jobs.StreamOptions(**self.on_stream)
         return jobs.composed_job(definition, events, order, type_column, self.options, given, before)
 
@@ -238,6 +238,6 @@ class _SparkRunner:
         found = composite.matches()
         if definition.into_stream is None:
             return found
-        hidden = [spark_module("batch").MATCH_ORDER]
+        hidden = [spark_module("output").MATCH_ORDER]
         shown = found.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))
         return spark_module("notes").with_notes_of([found], shown)

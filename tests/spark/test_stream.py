@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import kleene
 from case_files import near
-from kleene.spark.stream import PROVIDER, ROCKSDB
+from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 

@@ -15,8 +15,8 @@ import kleene
 from kleene.api import prepare, prepare_rows
 from kleene.engine.inputs import make_order_key
 from kleene.plan.limits import Limits
-from kleene.spark.bucket import END_OF_TIME
-from on_stream import Stream, matched_on_stream, matcher_of
+from kleene.spark.streaming.bucket import END_OF_TIME
+from on_stream import Stream, matched_on_stream, task_of
 
 PLAIN = {"engine": "generated"}
 
@@ -28,15 +28,13 @@ def events(*rows: tuple[str, int, int]) -> pa.Table:
 
 def sase_stream(text: str, timeouts: bool = False, in_arrival_order: bool = False, **options: object) -> Stream:
     table, plan = prepare(kleene.sase(text).definition, events(), make_order_key("t", None), "type", PLAIN | options)
-    matcher = matcher_of(plan, table, in_arrival_order)
-    if timeouts:
-        matcher = replace(matcher, timeouts=True, result=matcher.result.append(pa.field("timed_out", pa.bool_())))
-    return Stream(matcher)
+    task = task_of(plan, table, in_arrival_order)
+    return Stream(replace(task, output=task.output.with_timeouts()) if timeouts else task)
 
 
 def row_stream(clause: str) -> Stream:
     table, plan = prepare_rows(kleene.match_recognize(clause).definition, events(), PLAIN)
-    return Stream(matcher_of(plan, table))
+    return Stream(task_of(plan, table))
 
 
 def given_out(stream: Stream) -> list[tuple]:
@@ -177,8 +175,8 @@ class TestState:
     def test_a_checkpoint_of_another_query_is_refused(self) -> None:
         stream = sase_stream(PAIR)
         stream.feed(events(("Shelf", 10, 1)))
-        stream.matcher = replace(stream.matcher, fingerprint="another")
-        stream.tester.processor._matcher = stream.matcher
+        stream.task = replace(stream.task, fingerprint="another")
+        stream.tester.processor._task = stream.task
         with pytest.raises(kleene.SnapshotError, match="written by another query, by other options") as error:
             stream.feed(events(("Shelf", 20, 1)))
         assert "another checkpointLocation" in str(error.value)
@@ -263,7 +261,7 @@ def test_a_stream_is_over_in_the_year_9999() -> None:
         table,
         PLAIN,
     )
-    stream = Stream(matcher_of(plan, table))
+    stream = Stream(task_of(plan, table))
     stream.feed(table)
     stream.watermark(END_OF_TIME - 1)
     assert given_out(stream) == []

@@ -19,7 +19,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import BEST_OF_AN_END_FIRST, chosen_matches, order_of
-from kleene.engine.compiled.batches import Grouped, one_group
+from kleene.engine.compiled.batches import Grouped
 from kleene.engine.compiled.buffer import Time
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
@@ -163,13 +163,6 @@ class Ranges:
     own: Array
     places: Array
     grouped: Grouped
-
-
-def one_range(table: pa.Table, own: range, base: int) -> Ranges:
-    """A range of a partition of which `base` events come before the range's own."""
-    rows = np.arange(table.num_rows)
-    places = np.stack([np.zeros_like(rows), rows + (base - own.start)], axis=1)
-    return Ranges(table, (rows >= own.start) & (rows < own.stop), places, one_group(len(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,20 +372,3 @@ class MatchChooser:
         self._ended = last
         self._number += 1
         return self._number
-
-
-def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> Iterator[Ranges]:
-    """One partition's events, in order, as ranges that begin at these rows, the first of which is 0."""
-    query = plan.query
-    name = query.order_by[0] if isinstance(query, AnalyzedQuery) else query.order_by[0].name
-    times = times_array(table, name, query.time_type)
-    for begin, end in zip(begins, [*begins[1:], table.num_rows], strict=True):
-        if begin == end:
-            continue
-        low, high = begin, end
-        if reach.back.time is not None:
-            low = begin - int(np.searchsorted((times[begin] - times[:begin])[::-1], reach.back.time, "right"))
-        if reach.ahead.time is not None:
-            high = end - 1 + int(np.searchsorted(times[end - 1 :] - times[end - 1], reach.ahead.time))
-        low, high = max(low - reach.back.rows, 0), min(high + reach.ahead.rows, table.num_rows)
-        yield one_range(table.slice(low, high - low), range(begin - low, end - low), begin)

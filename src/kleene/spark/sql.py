@@ -23,8 +23,9 @@ from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
 from kleene.spark.foreign_code import check_tokens
-from kleene.spark.jobs import SparkOptions, StreamOptions, make_job
+from kleene.spark.job import make_job
 from kleene.spark.notes import with_notes_of
+from kleene.spark.options import SparkOptions, StreamOptions
 from kleene.spark.sql_tokens import Token, tokens_of
 
 Args = dict[str, Any] | list[Any] | None
