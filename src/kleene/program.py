@@ -230,9 +230,10 @@ class _SparkRunner:
     def _job(
         self, definition: QueryDefinition, events: Any, order: OrderKey, type_column: str | None, before: Any
     ) -> Any:
-        jobs = spark_module("job")
-        given = jobs.StreamOptions(**self.on_stream)
-        return jobs.composed_job(definition, events, order, type_column, self.options, given, before)
+        jobs, is_read = spark_module("job"), definition.into_stream is not None
+        given, on_stream = jobs.SparkOptions(), jobs.StreamOptions(**self.on_stream)
+        source = (events, order, type_column, self.options)
+        return jobs.make_job(definition, *source, given, on_stream, is_read=is_read, before=before)
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
         found = composite.matches()

@@ -36,7 +36,7 @@ from kleene.spark.row_source import prepare_rows, with_keys
 from kleene.spark.schema import has_map
 from kleene.spark.source import read_frames
 
-__all__ = ["MATCH_ORDER", "Job", "SparkOptions", "StreamOptions", "composed_job", "make_job"]
+__all__ = ["MATCH_ORDER", "Job", "SparkOptions", "StreamOptions", "make_job"]
 
 SHOWN_MATCH_ORDER = "match_order"
 Events = DataFrame | Mapping[str, DataFrame]
@@ -75,51 +75,23 @@ def make_job(
     on_stream: StreamOptions,
     *,
     match_order: bool = False,
-) -> Job:
-    """The job, of which nothing runs yet."""
-    if is_stream(events):
-        if match_order:
-            raise UnsupportedError(
-                "match_order is for tables: a stream gives out matches as they complete", hint="Leave match_order out."
-            )
-        if given.presorted:
-            raise UnsupportedError("presorted is for tables", hint="On a stream, say order='arrival'.")
-    column = SHOWN_MATCH_ORDER if match_order else None
-    return _job(definition, events, order, type_column, options, given, on_stream, column)
-
-
-def composed_job(
-    definition: QueryDefinition,
-    events: Events,
-    order: OrderKey,
-    type_column: str | None,
-    options: Mapping[str, Any],
-    on_stream: StreamOptions,
-    before: Job | None,
-) -> Job:
-    """The job for a query of a program; `before` is the one whose matches are the events, if there is one.
-
-    A result that another query may read carries its times, and its order in a column that is not an attribute.
-    """
-    column = None if definition.into_stream is None else MATCH_ORDER
-    return _job(definition, events, order, type_column, options, SparkOptions(), on_stream, column, before)
-
-
-def _job(
-    definition: QueryDefinition,
-    events: Events,
-    order: OrderKey,
-    type_column: str | None,
-    options: Mapping[str, Any],
-    given: SparkOptions,
-    on_stream: StreamOptions,
-    match_order: str | None,
+    is_read: bool = False,
     before: Job | None = None,
 ) -> Job:
-    """The job; `match_order` is the column that carries the order of matches, if one does."""
+    """The job, of which nothing runs yet.
+
+    In a program, `before` is the job whose matches are the events, if there is one. A result that `is_read` by another
+    query carries its times, and its order in a column that is not an attribute.
+    """
     is_streaming = is_stream(events)
     if not is_streaming:
         _check_no_stream_options(on_stream)
+    elif match_order:
+        raise UnsupportedError(
+            "match_order is for tables: a stream gives out matches as they complete", hint="Leave match_order out."
+        )
+    elif given.presorted:
+        raise UnsupportedError("presorted is for tables", hint="On a stream, say order='arrival'.")
     elif before is None:
         events = with_clock(events, definition, order, on_stream.watermark, on_stream.max_ahead)
 
@@ -130,54 +102,43 @@ def _job(
 
     if is_row_pattern(definition):
         return _job_on_rows(definition, events, options, given, choose)
-    timeouts = is_streaming and on_stream.timeouts
-    return _job_on_events(definition, events, order, type_column, options, given, choose, match_order, timeouts)
+    source = read_frames(events, order, type_column)
+    plan = make_plan(analyze(definition, source.schema, order.order_by), **options)
+    reads = _reads_of_events(plan, source.columns, order, given.pushdown)
+    output = Output(
+        result=result_schema(plan, reads.columns, is_read),
+        with_times=is_read,
+        ties=tie_rule(plan, reads.columns.names, bool(order.tie_break)),
+    )
+    if given.match_id and plan.mode == "verbose":
+        output = output.with_ids(reads.columns.names)
+    if match_order or is_read:
+        carried = [item.name for item in reads.order if not has_map(reads.type_of(item.name))]
+        output = output.with_order(MATCH_ORDER if is_read else SHOWN_MATCH_ORDER, reads.columns, carried)
+    if is_streaming and on_stream.timeouts:
+        output = output.with_timeouts()
+    layout = choose(source.frame, plan, reads, output)
+    return Job(frame=source.frame, plan=plan, reads=reads, layout=layout, output=output)
 
 
 Choose = Callable[[DataFrame, Plan, Reads, Output], Layout]
 
 
-def _job_on_events(
-    definition: QueryDefinition,
-    events: Events,
-    order: OrderKey,
-    type_column: str | None,
-    options: Mapping[str, Any],
-    given: SparkOptions,
-    choose: Choose,
-    match_order: str | None,
-    timeouts: bool,
-) -> Job:
-    """The job for a SASE query."""
-    source = read_frames(events, order, type_column)
-    plan = make_plan(analyze(definition, source.schema, order.order_by), **options)
+def _reads_of_events(plan: Plan, columns: pa.Schema, order: OrderKey, pushdown: bool) -> Reads:
     query, split = plan.query, plan.split
     assert not isinstance(query, AnalyzedRowPattern)
-    names = columns_read(query, source.columns.names, order.columns)
-    columns = pa.schema([source.columns.field(name) for name in names])
+    columns = pa.schema([columns.field(name) for name in columns_read(query, columns.names, order.columns)])
     # Spark's input has no order of its own: the columns that the query reads decide between equal order keys.
-    by = tuple(dict.fromkeys([*order.columns, *columns.names]))
-    reads = Reads(
+    by = dict.fromkeys([*order.columns, *columns.names])
+    return Reads(
         columns=columns,
         key=split.columns if isinstance(split, ByKey) else (),
         order=tuple(SortColumn(name, False, None) for name in by),
         order_key=len(order.columns),
         strict=order.order_by,
         needs_key=True,
-        useful=useful_event(query) if given.pushdown else None,
+        useful=useful_event(query) if pushdown else None,
     )
-    with_times = match_order == MATCH_ORDER
-    ties = tie_rule(plan, columns.names, bool(order.tie_break))
-    output = Output(result=result_schema(plan, columns, with_times), with_times=with_times, ties=ties)
-    if given.match_id and plan.mode == "verbose":
-        output = output.with_ids(columns.names)
-    if match_order is not None:
-        carried = [name for name in by if not has_map(columns.field(name).type)]
-        output = output.with_order(match_order, columns, carried)
-    if timeouts:
-        output = output.with_timeouts()
-    layout = choose(source.frame, plan, reads, output)
-    return Job(frame=source.frame, plan=plan, reads=reads, layout=layout, output=output)
 
 
 def _job_on_rows(

@@ -24,20 +24,20 @@ class TaskOrder:
     def sorted(self, table: pa.Table) -> pa.Table:
         """The events by group and order; strings come out as codes in a dictionary, which are cheaper to move."""
         table = compacted(table)
-        groups, times = self.keys(table)
-        order = np.arange(len(times)) if _ascends(times) else np.argsort(times, kind="stable")
-        codes, count = _ranks(table.column(GROUP))
-        for shift in range(0, max(count - 1, 0).bit_length(), 16):
-            digits = ((codes >> shift) & 0xFFFF).astype(np.uint16)
-            order = order[np.argsort(digits[order], kind="stable")]
-        self._decide_ties(table, order, groups, times)
-        return table if _ascends(order) else table.take(pa.array(order))
+        return self._taken(table, *self.keys(table), *_ranks(table.column(GROUP)))
 
     def sorted_by_time(self, table: pa.Table) -> pa.Table:
         """Events that are all of one group, in their order."""
-        times = order_numbers(table.column(self.columns[0].name))
+        no_groups = np.zeros(table.num_rows, np.int64)
+        return self._taken(table, no_groups, order_numbers(table.column(self.columns[0].name)), no_groups, 1)
+
+    def _taken(self, table: pa.Table, groups: Array, times: Array, ranks: Array, count: int) -> pa.Table:
+        """The table in order; `ranks` are those of the groups, of which there are `count`."""
         order = np.arange(len(times)) if _ascends(times) else np.argsort(times, kind="stable")
-        self._decide_ties(table, order, np.zeros(len(times), np.int64), times)
+        for shift in range(0, max(count - 1, 0).bit_length(), 16):
+            digits = ((ranks >> shift) & 0xFFFF).astype(np.uint16)
+            order = order[np.argsort(digits[order], kind="stable")]
+        self._decide_ties(table, order, groups, times)
         return table if _ascends(order) else table.take(pa.array(order))
 
     def keys(self, table: pa.Table) -> tuple[Array, Array]:
