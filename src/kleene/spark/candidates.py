@@ -47,9 +47,8 @@ class CandidateFinder:
         for candidates in self._ranges.batches(part, self._task.output.with_times):
             choice: list[pa.Array] = []
             if self._is_choosing:
-                keys = part.table.take(pa.array(candidates.starts))
                 places = [pa.array(column) for place in (candidates.first, candidates.then) for column in place.T]
-                choice = [key_digests(keys, self._task.reads.key), *places]
+                choice = [key_digests(part.table, candidates.starts, self._task.reads.key), *places]
             yield self._rows(candidates, choice)
 
     def of_matches(self, part: ResultBatch) -> pa.Table:

@@ -19,11 +19,11 @@ def key_hash(keys: Sequence[Column]) -> Column:
     return F.xxhash64(*keys) if keys else F.lit(0).cast("long")
 
 
-def key_digests(rows: pa.Table, key: Sequence[str]) -> pa.Array:
-    """The key of each row as bytes that are the same wherever they are computed, and no other key's."""
+def key_digests(events: pa.Table, rows: Array, key: Sequence[str]) -> pa.Array:
+    """The keys of rows of the table, as bytes that are the same wherever they are computed, and no other key's."""
     if not key:
-        return pa.array([b""] * rows.num_rows, pa.binary())
-    keys = rows.select(list(key))
+        return pa.array([b""] * len(rows), pa.binary())
+    keys = events.select(list(key)).take(pa.array(rows))
     codes, count = key_codes(keys, key)
     different, firsts = np.unique(codes, return_index=True)
     digests = np.empty(count, object)

@@ -31,7 +31,7 @@ from kleene.spark.layouts.pieces import (
 )
 from kleene.spark.marks import GROUP, MARK, are_own, marks, told_by
 from kleene.spark.tasks.groups import GroupPart, groups_of, slices_of
-from kleene.spark.tasks.order import TaskOrder, compacted, places_of, ranks_of
+from kleene.spark.tasks.order import TaskOrder, compacted, order_numbers, places, ranks_of
 from kleene.spark.tasks.sorter import Sorter
 from kleene.spark.tasks.task import Task, table_of
 
@@ -72,7 +72,7 @@ class InPlaceTask(Task):
         return grouped_by(events, () if self.mixed_by else self.reads.key)
 
     def places(self, events: pa.Table, ranks: Array) -> Array:
-        return places_of(events, self.reads.time_column, ranks)
+        return places(order_numbers(events.column(self.reads.time_column)), ranks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +239,8 @@ class EdgeTask(InPlaceTask):
         starts = np.append(True, ~is_contiguous(by_key.permuted(lay)))
         starts[by_key.begins[:-1]] = True
         begins = np.append(np.flatnonzero(starts), len(lay))
-        places = self.places(table, np.where(lay & BETWEEN == 0, told_ranks, ranks))
-        return Ranges(table, are_own(marked), places, Grouped(by_key.given, begins, np.arange(len(begins) - 1)))
+        stand = self.places(table, np.where(lay & BETWEEN == 0, told_ranks, ranks))
+        return Ranges(table, are_own(marked), stand, Grouped(by_key.given, begins, np.arange(len(begins) - 1)))
 
 
 class _Arrived:

@@ -33,7 +33,7 @@ from kleene.spark.notes import matched_and_counted, with_notes_of
 from kleene.spark.reads import Sort, comparable, events_read, group_of, handed_over, keys_of
 from kleene.spark.settings import setting_lines
 from kleene.spark.tasks.groups import GroupPart, Groups, groups_of
-from kleene.spark.tasks.order import order_numbers, places_of, ranks_of
+from kleene.spark.tasks.order import order_numbers, places, ranks_of
 from kleene.spark.tasks.task import GroupTask
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class RangeTask(GroupTask):
         groups, finder = self.groups(), CandidateFinder(self, self.reach)
         held: list[pa.Table] = []  # of a range that comes in parts: it is matched whole
         for part in groups_of(tables):
-            if isinstance(part, GroupPart) and (held or part.table.column(MARK)[0].is_valid):
+            if isinstance(part, GroupPart) and (held or _is_cut(part.table)):
                 held.append(part.table)
                 if not part.is_last:
                     continue
@@ -125,8 +125,13 @@ class RangeTask(GroupTask):
         table = events.select(self.reads.columns.names)
         alone = grouped_by(table, ())
         # Slots are whole: all events of a time are here, and have the ranks that they have in any other range.
-        ranks = ranks_of(order_numbers(table.column(self.reads.time_column)), alone.begins)
-        return EventRanges(table, own, places_of(table, self.reads.time_column, ranks), alone)
+        numbers = order_numbers(table.column(self.reads.time_column))
+        return EventRanges(table, own, places(numbers, ranks_of(numbers, alone.begins)), alone)
+
+
+def _is_cut(events: pa.Table) -> bool:
+    """Whether the events of a group are a range's. The last part of a group may have none."""
+    return bool(events.num_rows and events.column(MARK)[0].is_valid)
 
 
 def _split(events: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -102,9 +102,9 @@ def order_numbers(column: pa.ChunkedArray) -> Array:
     return numbers
 
 
-def places_of(events: pa.Table, time_column: str, ranks: Array) -> Array:
+def places(numbers: Array, ranks: Array) -> Array:
     """Where events stand in the order of their key: their order numbers, and their ranks among those of equal ones."""
-    return np.stack([order_numbers(events.column(time_column)), ranks], axis=1)
+    return np.stack([numbers, ranks], axis=1)
 
 
 def ranks_of(times: Array, begins: Array) -> Array:
