@@ -10,7 +10,16 @@ import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.batches import one_group, partition_codes
-from kleene.engine.ranges import MatchChooser, RangeMatcher, Ranges, Reach, RowChooser, Uncut, is_choosing, reach_of
+from kleene.engine.ranges import (
+    MatchChooser,
+    RangeEvents,
+    RangeMatcher,
+    Reach,
+    RowChooser,
+    Uncut,
+    is_choosing,
+    reach_of,
+)
 from kleene.engine.run import result_schema
 from kleene.engine.tasks import order_times
 from kleene.ir import expr as ir
@@ -66,7 +75,7 @@ def numbered(plan: Plan, row: pa.Table, number: int) -> pa.Table:
     return row
 
 
-def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> Iterator[Ranges]:
+def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> Iterator[RangeEvents]:
     """One partition's events, in order, as ranges that begin at these rows, the first of which is 0."""
     times = order_times(table, plan.query)
     for begin, end in zip(begins, [*begins[1:], table.num_rows], strict=True):
@@ -81,8 +90,8 @@ def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> It
         yield one_range(table.slice(low, high - low), range(begin - low, end - low), begin)
 
 
-def one_range(table: pa.Table, own: range, base: int) -> Ranges:
+def one_range(table: pa.Table, own: range, base: int) -> RangeEvents:
     """A range of a partition of which `base` events come before the range's own."""
     rows = np.arange(table.num_rows)
     places = np.stack([np.zeros_like(rows), rows + (base - own.start)], axis=1)
-    return Ranges(table, (rows >= own.start) & (rows < own.stop), places, one_group(len(rows)))
+    return RangeEvents(table, (rows >= own.start) & (rows < own.stop), places, one_group(len(rows)))

@@ -152,7 +152,7 @@ def _has_numbers(query: AnalyzedRowPattern) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class RangeEvents:
     """Events of ranges in one table, those of each range in order.
 
     Of each event: whether it starts matches (those of a range that do stand together), and its place, two numbers that
@@ -198,7 +198,7 @@ class RangeMatcher:
         else:
             self._runner = Runner(replace(plan, format=Format.ALL))
 
-    def batches(self, part: Ranges, with_times: bool = False) -> Iterator[Candidates]:
+    def batches(self, part: RangeEvents, with_times: bool = False) -> Iterator[Candidates]:
         try:
             yield from self._found(part, with_times)
         except ExecutionError as error:
@@ -210,7 +210,7 @@ class RangeMatcher:
                 "ranges='off' looks at matches only.".strip(),
             ) from None
 
-    def _found(self, part: Ranges, with_times: bool) -> Iterator[Candidates]:
+    def _found(self, part: RangeEvents, with_times: bool) -> Iterator[Candidates]:
         query = self._plan.query
         if isinstance(query, AnalyzedQuery):
             return self._events(query, part, with_times)
@@ -226,7 +226,7 @@ class RangeMatcher:
             return self._interpreted(query, part)
         return self._row_batches(query, part, found)
 
-    def _events(self, query: AnalyzedQuery, part: Ranges, with_times: bool) -> Iterator[Candidates]:
+    def _events(self, query: AnalyzedQuery, part: RangeEvents, with_times: bool) -> Iterator[Candidates]:
         """Ranges of one partition are matched as one: they are farther from each other than a match reaches."""
         found = self._runner.find(part.table)
         is_own = part.own[found.first]
@@ -242,7 +242,7 @@ class RangeMatcher:
             first, last = (rows.astype(np.int64) for rows in (batch.matches.first, batch.matches.last))
             yield Candidates(batch.table, part.places[first], part.places[last], first, batch.matches, batch.events)
 
-    def _interpreted(self, query: AnalyzedRowPattern, part: Ranges) -> Iterator[Candidates]:
+    def _interpreted(self, query: AnalyzedRowPattern, part: RangeEvents) -> Iterator[Candidates]:
         """The candidates of every start, found by the interpreter, which knows what is an error."""
         after = query.definition.after_match or AfterMatch()
         every = replace(query, definition=replace(query.definition, after_match=AfterMatch(Skip.TO_NEXT_ROW)))
@@ -257,7 +257,7 @@ class RangeMatcher:
                 made = row_output_table(query, table, some)
                 yield Candidates(made, part.places[starts], part.places[then] + NEXT, starts)
 
-    def _entries(self, query: AnalyzedRowPattern, part: Ranges, own: Array) -> Array:
+    def _entries(self, query: AnalyzedRowPattern, part: RangeEvents, own: Array) -> Array:
         """How many of the first own rows a match of an earlier range may reach: there matching may go on."""
         is_first = own[:, 0] == part.grouped.begins[:-1]
         if query.definition.selection is Selection.ALL_MATCHES or is_first.all():
@@ -270,7 +270,7 @@ class RangeMatcher:
                     reached[number] += np.searchsorted(times[begin:end] - times[begin], ahead)
         return np.where(is_first, 1, reached)
 
-    def _row_batches(self, query: AnalyzedRowPattern, part: Ranges, found: FoundRows) -> Iterator[Candidates]:
+    def _row_batches(self, query: AnalyzedRowPattern, part: RangeEvents, found: FoundRows) -> Iterator[Candidates]:
         places = found.grouped.permuted(part.places)
         then = resume_rows(query, found, self._jit)
         # Behind the row before: the row where matching goes on may be beyond those that the range reads.

@@ -14,7 +14,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.matches import Array
 from kleene.engine.output import as_schema
-from kleene.engine.ranges import Candidates, MatchChooser, RangeMatcher, Ranges, Reach, RowChooser, is_choosing
+from kleene.engine.ranges import Candidates, MatchChooser, RangeEvents, RangeMatcher, Reach, RowChooser, is_choosing
 from kleene.engine.results import ResultBatch
 from kleene.ir import expr as ir
 from kleene.plan.plan import Plan
@@ -43,7 +43,7 @@ class CandidateFinder:
         self._task, self._ranges = task, RangeMatcher(task.plan, reach)
         self._schema, self._is_choosing = candidate_schema(task.plan, task.output.result), is_choosing(task.plan)
 
-    def found(self, part: Ranges) -> Iterator[pa.Table]:
+    def found(self, part: RangeEvents) -> Iterator[pa.Table]:
         for candidates in self._ranges.batches(part, self._task.output.with_times):
             choice: list[pa.Array] = []
             if self._is_choosing:

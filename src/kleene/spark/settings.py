@@ -1,4 +1,4 @@
-"""The settings of a session that bear on a job. Kleene changes none; EXPLAIN tells them."""
+"""What EXPLAIN says of a layout, and which settings of the session bear on it. Kleene changes none."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ MOST_BYTES, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", 2**31 - 1
 MOST_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
-def setting_lines(frame: DataFrame, spreads: bool) -> list[str]:
-    """The settings as they are, for EXPLAIN. `spreads`: whether there is a shuffle to more than one Spark partition."""
+def explained(frame: DataFrame, spreads: bool, **said: str) -> list[str]:
+    """Lines of EXPLAIN: what is said of the layout, then the settings that bear on it.
+
+    `spreads`: whether there is a shuffle to more than one Spark partition.
+    """
+    return [*(f"{name:<10} {text}" for name, text in said.items()), *_setting_lines(frame, spreads)]
+
+
+def _setting_lines(frame: DataFrame, spreads: bool) -> list[str]:
     conf = frame.sparkSession.conf
     lines = []
     if spreads:

@@ -16,7 +16,7 @@ from kleene.spark.marks import GROUP, MARK
 from kleene.spark.names import plain_names
 from kleene.spark.reads import Sort, events_read, group_of
 from kleene.spark.schema import spark_schema
-from kleene.spark.settings import setting_lines
+from kleene.spark.settings import explained
 
 if TYPE_CHECKING:
     from kleene.spark.job import Job
@@ -62,9 +62,7 @@ class InPlace:
         return together.repartition(F.when(column(BOUNDS).isNotNull(), 0).otherwise(F.coalesce(anywhere, F.col(GROUP))))
 
     def lines(self, job: Job) -> list[str]:
-        return [
-            f"shuffle    of what lies at the edges of pieces, {destination(job.reads)}",
-            f"sort       {self.sort.text}",
-            f"ranges     the pieces of the input, where they lie; each reads on for {self.reach}",
-            *setting_lines(job.frame, spreads=bool(job.reads.key)),
-        ]
+        shuffle = f"of what lies at the edges of pieces, {destination(job.reads)}"
+        ranges = f"the pieces of the input, where they lie; each reads on for {self.reach}"
+        has_key = bool(job.reads.key)
+        return explained(job.frame, spreads=has_key, shuffle=shuffle, sort=self.sort.text, ranges=ranges)

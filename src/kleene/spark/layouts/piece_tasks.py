@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.events import decoded
 from kleene.engine.pieces import shares_of, unpermuted
-from kleene.engine.ranges import Ranges, Reach
+from kleene.engine.ranges import RangeEvents, Reach
 from kleene.engine.sorting import sorted_table
 from kleene.engine.tasks import Array, Grouped, grouped_by, order_times, plain_errors
 from kleene.spark.candidates import CandidateFinder, Chooser, candidate_schema, choice_order
@@ -135,7 +135,7 @@ class PieceTask(InPlaceTask):
         bounds = bounds_of(order_times(events, query))
         if bounds.stretch is None and bounds.late and events.num_rows > LARGE_PIECE:
             raise not_in_place("the events of a file of the input are too far out of order")
-        yield from self._given_out(further={BOUNDS: pa.array([bounds.text])})
+        yield from self._given_out(len(self.travelling) - 1, pa.array([bounds.text]))
         events = self.order.sorted_by_time(compacted(events))
         grouped = self.grouped(events)
         # Row patterns read a few columns, and are as fast if only these are put in order.
@@ -152,29 +152,21 @@ class PieceTask(InPlaceTask):
             lay = np.where(bounds.stretch.has(times), rows, lay)
         own, travels, lay, ranks = (unpermuted(grouped, values) for values in (own, travels, lay, ranks))
         if own.any():
-            for found in finder.found(Ranges(events, own, self.places(events, ranks), grouped)):
-                yield from self._given_out(found.columns)
+            for found in finder.found(RangeEvents(events, own, self.places(events, ranks), grouped)):
+                yield from self._given_out(0, *found.columns)
         # What starts matches here does not start them where it travels to.
         at = np.flatnonzero(travels)
         yield from self._sent(events.take(pa.array(at)), marks(lay, ~own)[at], ranks[at])
 
     def _sent(self, events: pa.Table, marked: Array, ranks: Array) -> Iterator[pa.RecordBatch]:
         columns = [decoded(column) for column in events.columns]
-        return self._given_out(events=columns, further={MARK: pa.array(marked), RANK: pa.array(ranks)})
+        return self._given_out(len(self.leaving), *columns, pa.array(marked), pa.array(ranks))
 
-    def _given_out(
-        self,
-        output: Sequence[pa.ChunkedArray] = (),
-        events: Sequence[pa.ChunkedArray] = (),
-        further: Mapping[str, pa.Array] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Rows that have some of the columns; the others are NULL."""
+    def _given_out(self, at: int, *known: pa.Array | pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
+        """Rows that have the columns from a place on; the others are NULL."""
         schema = self.travelling
-        known = dict(enumerate(output)) | dict(enumerate(events, len(self.candidates)))
-        at = {MARK: -3, RANK: -2, BOUNDS: -1}
-        known |= {len(schema) + at[name]: column for name, column in (further or {}).items()}
-        rows = len(next(iter(known.values())))
-        columns = [known.get(number, pa.nulls(rows, type_)) for number, type_ in enumerate(schema.types)]
+        columns = [pa.nulls(len(known[0]), type_) for type_ in schema.types]
+        columns[at : at + len(known)] = known
         return iter(pa.table(columns, names=schema.names).cast(schema).to_batches(max_chunksize=SENT_AT_ONCE))
 
 
@@ -227,7 +219,7 @@ class EdgeTask(InPlaceTask):
             held = []
             yield from finder.found(self._ranges(together))
 
-    def _ranges(self, events: pa.Table) -> Ranges:
+    def _ranges(self, events: pa.Table) -> RangeEvents:
         """Events of keys as ranges: whatever was left behind in a piece parts what travelled from it."""
         if self.mixed_by:
             events = sorted_table(events, self.mixed_by)
@@ -240,7 +232,7 @@ class EdgeTask(InPlaceTask):
         starts[by_key.begins[:-1]] = True
         begins = np.append(np.flatnonzero(starts), len(lay))
         stand = self.places(table, np.where(lay & BETWEEN == 0, told_ranks, ranks))
-        return Ranges(table, are_own(marked), stand, Grouped(by_key.given, begins, np.arange(len(begins) - 1)))
+        return RangeEvents(table, are_own(marked), stand, Grouped(by_key.given, begins, np.arange(len(begins) - 1)))
 
 
 class _Arrived:

@@ -15,7 +15,7 @@ from kleene.spark.layouts.shuffled import with_groups
 from kleene.spark.marks import GROUP
 from kleene.spark.reads import Sort, handed_over
 from kleene.spark.schema import spark_schema
-from kleene.spark.settings import setting_lines
+from kleene.spark.settings import explained
 from kleene.spark.tasks.order import TaskOrder
 from kleene.spark.tasks.task import GroupTask
 
@@ -41,12 +41,8 @@ class Presorted:
         return GroupTask(plan=job.plan, reads=reads, output=job.output, arrange=checked_order)
 
     def lines(self, job: Job) -> list[str]:
-        return [
-            "shuffle    none: presorted",
-            f"sort       {_SORTED.text}",
-            "ranges     none: presorted input stays where it is",
-            *setting_lines(job.frame, spreads=False),
-        ]
+        uncut = "none: presorted input stays where it is"
+        return explained(job.frame, spreads=False, shuffle="none: presorted", sort=_SORTED.text, ranges=uncut)
 
     def _keys_in_two_places(self, job: Job, found: DataFrame) -> DataFrame:
         """No rows; an error if a key is in several Spark partitions, which no task can see."""

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
-from kleene.engine.ranges import Ranges as EventRanges
-from kleene.engine.ranges import Reach
+from kleene.engine.ranges import RangeEvents, Reach
 from kleene.engine.tasks import grouped_by
 from kleene.errors import ExecutionError
 from kleene.spark.candidates import CandidateFinder, candidate_schema, chosen_matches
@@ -31,7 +30,7 @@ from kleene.spark.marks import GROUP, MARK, are_own, mark, range_group, told_by
 from kleene.spark.names import quoted_column
 from kleene.spark.notes import matched_and_counted, with_notes_of
 from kleene.spark.reads import Sort, comparable, events_read, group_of, handed_over, keys_of
-from kleene.spark.settings import setting_lines
+from kleene.spark.settings import explained
 from kleene.spark.tasks.groups import GroupPart, Groups, groups_of
 from kleene.spark.tasks.order import order_numbers, places, ranks_of
 from kleene.spark.tasks.task import GroupTask
@@ -63,21 +62,12 @@ class Ranges:
         return handed_over(events.repartition(quoted_column(GROUP)), reads, self.sort, MARK)
 
     def task(self, job: Job) -> RangeTask:
-        return RangeTask(
-            plan=job.plan,
-            reads=job.reads,
-            output=job.output,
-            arrange=arrangement(self.sort),
-            reach=self.cutting.reach,
-        )
+        arrange, reach = arrangement(self.sort), self.cutting.reach
+        return RangeTask(plan=job.plan, reads=job.reads, output=job.output, arrange=arrange, reach=reach)
 
     def lines(self, job: Job) -> list[str]:
-        return [
-            f"shuffle    {destination(job.reads) if job.reads.key else 'by range'}",
-            f"sort       {self.sort.text}",
-            f"ranges     {self.cutting}",
-            *setting_lines(job.frame, spreads=True),
-        ]
+        shuffle = destination(job.reads) if job.reads.key else "by range"
+        return explained(job.frame, spreads=True, shuffle=shuffle, sort=self.sort.text, ranges=f"{self.cutting}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +102,7 @@ class RangeTask(GroupTask):
         marks = events.column(MARK).fill_null(0).to_numpy()
         return events.filter(pa.array(are_own(marks)))
 
-    def _range(self, events: pa.Table) -> EventRanges:
+    def _range(self, events: pa.Table) -> RangeEvents:
         """The range of which these are all events."""
         marks = events.column(MARK).to_numpy()
         own = are_own(marks)
@@ -126,7 +116,7 @@ class RangeTask(GroupTask):
         alone = grouped_by(table, ())
         # Slots are whole: all events of a time are here, and have the ranks that they have in any other range.
         numbers = order_numbers(table.column(self.reads.time_column))
-        return EventRanges(table, own, places(numbers, ranks_of(numbers, alone.begins)), alone)
+        return RangeEvents(table, own, places(numbers, ranks_of(numbers, alone.begins)), alone)
 
 
 def _is_cut(events: pa.Table) -> bool:

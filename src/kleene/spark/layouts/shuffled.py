@@ -11,7 +11,7 @@ from kleene.spark.marks import GROUP
 from kleene.spark.names import quoted_column
 from kleene.spark.notes import matched_and_counted
 from kleene.spark.reads import Reads, Sort, events_read, group_of, handed_over
-from kleene.spark.settings import setting_lines
+from kleene.spark.settings import explained
 from kleene.spark.tasks.sorter import sorted_tables
 from kleene.spark.tasks.task import Arrange, GroupTask, as_they_come
 
@@ -36,12 +36,8 @@ class Shuffled:
         return GroupTask(plan=job.plan, reads=job.reads, output=job.output, arrange=arrangement(self.sort))
 
     def lines(self, job: Job) -> list[str]:
-        return [
-            f"shuffle    {destination(job.reads)}",
-            f"sort       {self.sort.text}",
-            f"ranges     none: {self.uncut}",
-            *setting_lines(job.frame, spreads=bool(job.reads.key)),
-        ]
+        said = {"shuffle": destination(job.reads), "sort": self.sort.text, "ranges": f"none: {self.uncut}"}
+        return explained(job.frame, spreads=bool(job.reads.key), **said)
 
 
 def with_groups(frame: DataFrame, reads: Reads) -> DataFrame:
