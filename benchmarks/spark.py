@@ -38,10 +38,10 @@ from kernels import Note, Report, attempted
 from kleene.call import Call
 from kleene.engine.inputs import make_order_key
 from kleene.files import write_text
-from kleene.spark import batch
-from kleene.spark.handover import MOST_BYTES, NO_LIMIT
+from kleene.spark.job import make_job
 from kleene.spark.session import embedded_session
-from kleene.spark.worker import Matcher
+from kleene.spark.settings import MOST_BYTES, NO_LIMIT
+from kleene.spark.tasks.task import GroupTask
 from processes import PeakWatch, ProcessorTime, worker_peaks
 from spark_queries import NOTES, ONE_STREAM, ONE_STREAM_ALL, SELECTIVE, SUBJECTS, Subject
 
@@ -154,12 +154,12 @@ def match_plan(subject: Subject, frame: DataFrame, layout: kleene.SparkOptions |
 def own_floor_plan(subject: Subject, frame: DataFrame) -> DataFrame:
     """Kleene's own plan, with a matcher that only counts; where tasks sort, they do so here, too."""
     order = make_order_key(subject.options.get("order_by", ()), None)
-    job = batch.job_of(Call(subject.query.definition, order, subject.options.get("type_column")), frame)
-    return job.handed_over().mapInArrow(partial(count_in_order, job.matcher), "events long")
+    job = make_job(Call(subject.query.definition, order, subject.options.get("type_column")), frame)
+    return job.layout.frame(job).mapInArrow(partial(count_in_order, job.layout.task(job)), "events long")
 
 
-def count_in_order(matcher: Matcher, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    events = sum(table.num_rows for table in matcher.in_order(batches))
+def count_in_order(task: GroupTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    events = sum(table.num_rows for table in task.in_order(batches))
     yield pa.record_batch({"events": [events]}, pa.schema([("events", pa.int64())]))
 
 

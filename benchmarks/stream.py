@@ -46,21 +46,12 @@ from kernels import Note, Report, attempted
 from kleene.call import Call
 from kleene.engine.inputs import OrderKey
 from kleene.files import write_text
-from kleene.spark.jobs import make_job
-from kleene.spark.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table
+from kleene.spark.job import Job, make_job
+from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
 from kleene.spark.schema import spark_schema
 from kleene.spark.session import embedded_session
-from kleene.spark.stream import (
-    COUNTS,
-    GIVEN_OUT,
-    PROVIDER,
-    ROCKSDB,
-    STANDS,
-    TOLD,
-    TURN,
-    StreamJob,
-    observed,
-)
+from kleene.spark.streaming.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table
+from kleene.spark.streaming.processor import COUNTS, GIVEN_OUT, STANDS, TOLD, TURN, observed
 from processes import ProcessorTime
 from stream_data import DELAY, SCHEMA, Shape, first_files, folder_of
 
@@ -163,21 +154,19 @@ class CountingProcessor(StatefulProcessor):
         pass
 
 
-def stream_job_of(subject: Subject, events: DataFrame, options: kleene.StreamOptions) -> StreamJob:
-    job = make_job(Call(subject.query.definition, OrderKey(("ts",)), "type", stream=options), events)
-    assert isinstance(job, StreamJob)
-    return job
+def stream_job_of(subject: Subject, events: DataFrame, options: kleene.StreamOptions) -> Job:
+    return make_job(Call(subject.query.definition, OrderKey(("ts",)), "type", stream=options), events)
 
 
 def floor_plan(subject: Subject, events: DataFrame, **options: Any) -> DataFrame:
     """Kleene's own plan, with an operator that only counts."""
     job = stream_job_of(subject, events, kleene.StreamOptions(**options))
-    counting = CountingProcessor(job.matcher.columns)
-    found = job.packed().groupBy(BUCKET).transformWithStateInPandas(counting, GIVEN_OUT, "append", "EventTime")
+    counting = CountingProcessor(job.reads.columns)
+    found = job.layout.frame(job).groupBy(BUCKET).transformWithStateInPandas(counting, GIVEN_OUT, "append", "EventTime")
     return (
-        observed(found, "floor", job.buckets)
+        observed(found, "floor", job.layout.buckets)
         .select(PAYLOAD)
-        .mapInArrow(Unpacker(job.matcher.result), spark_schema(job.matcher.result))
+        .mapInArrow(Unpacker(job.output.result), spark_schema(job.output.result))
     )
 
 

@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.compiled.batches import partition_codes
-from kleene.engine.ranges import Reach, Uncut
+from kleene.engine.ranges import Uncut, is_choosing
 from kleene.engine.run import result_schema
 from kleene.plan.plan import ByKey, Plan
-from kleene.spark.batch import in_place
-from kleene.spark.choosing import CHOICE, Chooser, choice_order
-from kleene.spark.gathering import TaskOrder, has_order_numbers
-from kleene.spark.handover import Sorting
-from kleene.spark.pieces_worker import EdgeMatcher, InPlaceMatcher, PieceMatcher
-from kleene.spark.worker import Matcher
+from kleene.spark.candidates import CHOICE, Chooser, choice_order
+from kleene.spark.layouts.choosing import in_place_reach
+from kleene.spark.layouts.piece_tasks import EdgeTask, PieceTask
+from kleene.spark.output import Output
+from kleene.spark.reads import Reads, Sort
+from kleene.spark.tasks.order import TaskOrder, has_order_numbers
 
 
 def task_order(plan: Plan, table: pa.Table, order_columns: tuple[str, ...]) -> TaskOrder:
@@ -33,62 +33,54 @@ def task_order(plan: Plan, table: pa.Table, order_columns: tuple[str, ...]) -> T
     return TaskOrder(tuple(SortColumn(name, False, None) for name in names))
 
 
-def in_place_matcher(plan: Plan, table: pa.Table, order: TaskOrder) -> InPlaceMatcher | Uncut:
+def in_place_task(plan: Plan, table: pa.Table, order: TaskOrder) -> PieceTask | Uncut:
     first = order.columns[0].name
     if not has_order_numbers(table.schema.field(first).type):
         return Uncut("the order key is neither a number nor a time")
-    reach = in_place(plan, Sorting.TASK, "").reach
-    assert isinstance(reach, Reach)
     split = plan.split
-    matcher = Matcher(
-        plan,
-        table.schema,
-        Sorting.TASK,
-        order,
-        (first,),
-        result_schema(plan, table.schema),
-        mixed_by=(first,) if isinstance(split, ByKey) and split.is_implied else (),
-        reach=reach,
-        in_place=True,
+    reads = Reads(
+        columns=table.schema,
+        key=split.columns if isinstance(split, ByKey) else (),
+        order=order.columns,
+        order_key=1,
+        strict=(first,),
     )
-    return InPlaceMatcher(matcher, split.columns if isinstance(split, ByKey) else ())
+    output = Output(result=result_schema(plan, table.schema))
+    return PieceTask(plan=plan, reads=reads, output=output, reach=in_place_reach(plan, Sort(True, "")))
 
 
-def matched_in_place(common: InPlaceMatcher, pieces: list[pa.Table], random: Random) -> tuple[pa.Table, int]:
+def matched_in_place(task: PieceTask, pieces: list[pa.Table], random: Random) -> tuple[pa.Table, int]:
     """The rows of the result, in no particular order; and how many were found in the pieces, where they lie."""
     travelled = []
     for partition, piece in enumerate(pieces):
         batches = iter(piece.to_batches(max_chunksize=random.randrange(1, 50)))
-        travelled += PieceMatcher(common).of_partition(batches, partition)
-    sent = travelled[0].schema.names[len(common.matcher.output) + len(common.matcher.columns)]
-    together = with_groups(common, pa.Table.from_batches(travelled))
+        travelled += task.of_partition(batches, partition)
+    sent = travelled[0].schema.names[len(task.leaving) + len(task.reads.columns)]
+    together = with_groups(task, pa.Table.from_batches(travelled))
     early = pc.sum(pc.and_(together.column(sent).is_null(), together.column(-2).is_null())).as_py() or 0
     random.shuffle(order := list(range(together.num_rows)))
     shuffled = together.take(pa.array(order, pa.int64()))
-    is_choosing = common.matcher.is_choosing
-    chooses = is_choosing and not common.key
-    found = list(EdgeMatcher(common, chooses)(iter(shuffled.to_batches(max_chunksize=random.randrange(1, 50)))))
-    output = common.matcher.result if chooses else common.matcher.output
-    rows = pa.Table.from_batches(found, output) if found else output.empty_table()
-    return (chosen(common, rows) if is_choosing and not chooses else rows), early
+    chooses = is_choosing(task.plan) and not task.reads.key
+    edges = EdgeTask(plan=task.plan, reads=task.reads, output=task.output, reach=task.reach, chooses=chooses)
+    found = list(edges(iter(shuffled.to_batches(max_chunksize=random.randrange(1, 50)))))
+    rows = pa.Table.from_batches(found, edges.leaving) if found else edges.leaving.empty_table()
+    return (chosen(task, rows) if is_choosing(task.plan) and not chooses else rows), early
 
 
-def with_groups(common: InPlaceMatcher, travelled: pa.Table) -> pa.Table:
+def with_groups(task: PieceTask, travelled: pa.Table) -> pa.Table:
     """What Spark adds: a number for the key. Two keys are given the same one."""
-    begin = len(common.matcher.output)
-    events = pa.table(
-        travelled.columns[begin : begin + len(common.matcher.columns)], names=common.matcher.columns.names
-    )
-    groups, _ = partition_codes(events, common.key, null_is_a_key=True)
+    begin, columns = len(task.leaving), task.reads.columns
+    events = pa.table(travelled.columns[begin : begin + len(columns)], names=columns.names)
+    groups, _ = partition_codes(events, task.reads.key, null_is_a_key=True)
     return travelled.append_column("group", pa.array(groups // 2))
 
 
-def chosen(common: InPlaceMatcher, rows: pa.Table) -> pa.Table:
-    plan = common.matcher.plan
-    by = [(column.name, "descending" if column.descending else "ascending") for column in choice_order(plan.query)]
+def chosen(task: PieceTask, rows: pa.Table) -> pa.Table:
+    query, result = task.plan.query, task.output.result
+    by = [(column.name, "descending" if column.descending else "ascending") for column in choice_order(query)]
     in_order = rows.take(pc.sort_indices(rows, [(CHOICE[0], "ascending"), *by]))
-    batches = list(Chooser(plan.query, common.matcher.result)(iter(in_order.to_batches())))
-    return pa.Table.from_batches(batches, common.matcher.result) if batches else common.matcher.result.empty_table()
+    batches = list(Chooser(query, result)(iter(in_order.to_batches())))
+    return pa.Table.from_batches(batches, result) if batches else result.empty_table()
 
 
 def lying(table: pa.Table, random: Random) -> list[pa.Table]:

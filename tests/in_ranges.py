@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.compiled.batches import partition_codes
-from kleene.engine.ranges import MatchChooser, RangeMatcher, RowChooser, Uncut, cut_rows, is_choosing, reach_of
+from kleene.engine.compiled.batches import one_group, partition_codes
+from kleene.engine.ranges import (
+    MatchChooser,
+    RangeEvents,
+    RangeMatcher,
+    Reach,
+    RowChooser,
+    Uncut,
+    is_choosing,
+    reach_of,
+)
 from kleene.engine.run import result_schema
+from kleene.engine.tasks import order_times
 from kleene.ir import expr as ir
 from kleene.plan.plan import ByKey, Plan
 
@@ -62,3 +73,25 @@ def numbered(plan: Plan, row: pa.Table, number: int) -> pa.Table:
                 at = row.column_names.index(measure.name)
                 row = row.set_column(at, row.schema.field(at), [pa.array([number], pa.int64())])
     return row
+
+
+def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> Iterator[RangeEvents]:
+    """One partition's events, in order, as ranges that begin at these rows, the first of which is 0."""
+    times = order_times(table, plan.query)
+    for begin, end in zip(begins, [*begins[1:], table.num_rows], strict=True):
+        if begin == end:
+            continue
+        low, high = begin, end
+        if reach.back.time is not None:
+            low = begin - int(np.searchsorted((times[begin] - times[:begin])[::-1], reach.back.time, "right"))
+        if reach.ahead.time is not None:
+            high = end - 1 + int(np.searchsorted(times[end - 1 :] - times[end - 1], reach.ahead.time))
+        low, high = max(low - reach.back.rows, 0), min(high + reach.ahead.rows, table.num_rows)
+        yield one_range(table.slice(low, high - low), range(begin - low, end - low), begin)
+
+
+def one_range(table: pa.Table, own: range, base: int) -> RangeEvents:
+    """A range of a partition of which `base` events come before the range's own."""
+    rows = np.arange(table.num_rows)
+    places = np.stack([np.zeros_like(rows), rows + (base - own.start)], axis=1)
+    return RangeEvents(table, (rows >= own.start) & (rows < own.stop), places, one_group(len(rows)))

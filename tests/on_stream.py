@@ -14,16 +14,18 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.compiled.batches import partition_codes
 from kleene.engine.run import result_schema
 from kleene.plan.plan import ByKey, Plan
-from kleene.spark import bucket
-from kleene.spark.bucket import END_OF_TIME, StreamMatcher
-from kleene.spark.gathering import TaskOrder
-from kleene.spark.packing import BUCKET, PAYLOAD, PLACE, packed_table, unpacked_table
-from kleene.spark.stream import COUNTS, STANDS, TOLD, TURN, MatchingProcessor
+from kleene.spark.output import Output
+from kleene.spark.reads import Reads
+from kleene.spark.streaming import stored_progress
+from kleene.spark.streaming.bucket import END_OF_TIME
+from kleene.spark.streaming.packing import BUCKET, PAYLOAD, PLACE, packed_table, unpacked_table
+from kleene.spark.streaming.processor import COUNTS, STANDS, TOLD, TURN, MatchingProcessor
+from kleene.spark.streaming.task import Clock, StreamTask
 
 BUCKETS = 3
 
 
-def matcher_of(plan: Plan, table: pa.Table, in_arrival_order: bool = False) -> StreamMatcher:
+def task_of(plan: Plan, table: pa.Table, in_arrival_order: bool = False) -> StreamTask:
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):
         order = query.order_by
@@ -31,22 +33,23 @@ def matcher_of(plan: Plan, table: pa.Table, in_arrival_order: bool = False) -> S
         order = tuple(SortColumn(name, False, None) for name in query.order_by)
     ordered = {column.name for column in order}
     ties = tuple(SortColumn(name, False, False) for name in table.column_names if name not in ordered)
-    result = result_schema(plan, table.schema)
-    return StreamMatcher(plan, table.schema, TaskOrder((*order, *ties)), result, in_arrival_order, True, f"{id(plan)}")
+    reads = Reads(columns=table.schema, key=(), order=(*order, *ties), order_key=len(order), strict=())
+    output = Output(result=result_schema(plan, table.schema))
+    return StreamTask(plan=plan, reads=reads, output=output, clock=Clock(in_arrival_order), fingerprint=f"{id(plan)}")
 
 
 class Stream:
     """A stream in Spark's tester; `rows` is what it has given out, `told` what the operator said of itself."""
 
-    def __init__(self, matcher: StreamMatcher) -> None:
-        self.matcher = matcher
+    def __init__(self, task: StreamTask) -> None:
+        self.task = task
         # Events are packed, so that Spark never sees their times: none is too late for it.
         self.tester = TwsTester(
-            MatchingProcessor(matcher), timeMode="EventTime", eventTimeExtractor=lambda _: END_OF_TIME * 2
+            MatchingProcessor(task), timeMode="EventTime", eventTimeExtractor=lambda _: END_OF_TIME * 2
         )
-        self.rows: list[pa.Table] = [matcher.result.empty_table()]
+        self.rows: list[pa.Table] = [task.output.result.empty_table()]
         self.told: list[dict] = []
-        self.times_smaller = bucket.TIMES_SMALLER  # 0: events are kept beside a snapshot as long as may be
+        self.times_smaller = stored_progress.TIMES_SMALLER  # 0: events are kept beside a snapshot as long as may be
 
     def feed(self, events: pa.Table, buckets: np.ndarray | None = None) -> None:
         buckets = np.zeros(events.num_rows, np.int64) if buckets is None else buckets
@@ -73,12 +76,12 @@ class Stream:
         return pa.concat_tables(self.rows)
 
     def _patched(self):
-        return patch.object(bucket, "TIMES_SMALLER", self.times_smaller)
+        return patch.object(stored_progress, "TIMES_SMALLER", self.times_smaller)
 
     def _take(self, found: pd.DataFrame) -> None:
         for row in found.to_dict("records"):
             if row[PAYLOAD] is not None:
-                self.rows.append(unpacked_table(row[PAYLOAD], self.matcher.result))
+                self.rows.append(unpacked_table(row[PAYLOAD], self.task.output.result))
             if row[TOLD] is not None:
                 self.told.append(dict(zip((*COUNTS, *STANDS, TURN), row[TOLD], strict=True)))
 
@@ -92,12 +95,12 @@ def buckets_of(plan: Plan, table: pa.Table) -> np.ndarray:
 
 def matched_on_stream(plan: Plan, table: pa.Table, random: Random) -> pa.Table:
     """The rows of the result, in no particular order: events come late, but no later than the watermark allows."""
-    matcher = matcher_of(plan, table)
-    stream = Stream(matcher)
-    stream.times_smaller = random.choice([0, bucket.TIMES_SMALLER])
+    task = task_of(plan, table)
+    stream = Stream(task)
+    stream.times_smaller = random.choice([0, stored_progress.TIMES_SMALLER])
     if not table.num_rows:
         return stream.result()
-    times, buckets = matcher.times(table), buckets_of(plan, table)
+    times, buckets = task.times(table), buckets_of(plan, table)
     span = max(int(times.max()) - int(times.min()), 1)
     delay = random.choice([0, span // 3, span])
     arrival = np.argsort([time + random.uniform(0, delay) for time in times.tolist()], kind="stable")
@@ -109,5 +112,5 @@ def matched_on_stream(plan: Plan, table: pa.Table, random: Random) -> pa.Table:
         if len(own):
             seen = int(np.floor(times[own].max()))
             latest = seen if latest is None else max(latest, seen)
-            stream.watermark(matcher.milliseconds(latest - delay) - 1)
+            stream.watermark(task.milliseconds(latest - delay) - 1)
     return stream.end()

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import kleene
+from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
 from kleene.spark.session import embedded_session
-from kleene.spark.stream import PROVIDER, ROCKSDB
 
 DELAY = 20
 """Seconds that an event may be late."""

@@ -104,7 +104,7 @@ class Query:
         place = input_of(events)
         call.check_fits(place)
         if place is not Input.TABLE:
-            return spark_module("jobs").make_job(call, events).matches()
+            return spark_module("job").make_job(call, events).matches()
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         return like_events(run(plan, table, id_columns=id_columns(call, plan, table)), events)
@@ -198,7 +198,7 @@ class Query:
         place = input_of(events)
         call.check_fits(place)
         if place is not Input.TABLE:
-            return spark_module("jobs").make_job(call, events).matches()
+            return spark_module("job").make_job(call, events).matches()
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         return Runner(plan).compressed(table)
@@ -383,7 +383,7 @@ def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_a
         if place is Input.TABLE:
             table, plan = prepare(call, events)
         else:
-            job = spark_module("jobs").make_job(call, events)
+            job = spark_module("job").make_job(call, events)
             plan, on_spark = job.plan, job.explanation()
     if call.is_compressed:
         Runner(plan).compressed_engine()

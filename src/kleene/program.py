@@ -260,18 +260,22 @@ class _SparkRunner:
     """Finds jobs; on streams a job must know the one whose matches it reads."""
 
     def find_in_matches(self, call: Call, name: str, made: Any) -> Any:
-        order = OrderKey((MATCH_END,), (spark_module("batch").MATCH_ORDER,))
+        order = OrderKey((MATCH_END,), (spark_module("output").MATCH_ORDER,))
         options = None if call.spark is None else SparkOptions(pushdown=call.spark.pushdown)
         call = replace(call, order=order, type_column=None, spark=options)
-        return spark_module("jobs").composed_job(call, {name: made.matches()}, made)
+        return self._job(call, {name: made.matches()}, made)
 
     def find(self, call: Call, events: Any) -> Any:
-        return spark_module("jobs").composed_job(call, events, None)
+        return self._job(call, events, None)
+
+    def _job(self, call: Call, events: Any, before: Any) -> Any:
+        is_read = call.definition.into_stream is not None
+        return spark_module("job").make_job(call, events, is_read=is_read, before=before)
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
         found = composite.matches()
         if definition.into_stream is None:
             return found
-        hidden = [spark_module("batch").MATCH_ORDER]
+        hidden = [spark_module("output").MATCH_ORDER]
         shown = found.drop(*(hidden if definition.measures is None else [*hidden, MATCH_START, MATCH_END]))
         return spark_module("notes").with_notes_of([found], shown)

@@ -12,16 +12,15 @@ from test_ranges_generated import outcome
 
 import kleene
 from flat_options import call_of
-from in_place import in_place_matcher, longer, lying, matched_in_place, task_order
+from in_place import in_place_task, longer, lying, matched_in_place, task_order
 from kleene.api import prepare
 from kleene.engine.compiled.batches import group
 from kleene.engine.pieces import Stretch, shares_of
 from kleene.engine.ranges import Extent, Reach, Uncut
 from kleene.engine.run import run
 from kleene.ir.options import Window, WindowUnit
-from kleene.spark import pieces_worker
-from kleene.spark.pieces import Bounds, bounds_of, check_bounds, clean_cut, parts_of
-from kleene.spark.pieces_worker import PieceMatcher
+from kleene.spark.layouts import piece_tasks
+from kleene.spark.layouts.pieces import Bounds, bounds_of, check_bounds, clean_cut, parts_of
 from plan_strategies import random_plan
 from row_strategies import random_row_case
 from strategies import event_table, queries_with_events, some_examples
@@ -33,7 +32,7 @@ def found_in_pieces(plan, table: pa.Table, order_columns: tuple[str, ...], rando
     """How many matches were found in pieces; that all matches together are the same is checked."""
     order = task_order(plan, table, order_columns)
     try:
-        common = in_place_matcher(plan, table, order)
+        common = in_place_task(plan, table, order)
     except kleene.UnsupportedError:
         return 0
     if isinstance(common, Uncut) or not table.num_rows:
@@ -172,21 +171,21 @@ def test_events_that_are_equal_keep_their_places(seed: int) -> None:
         "ORDER BY t MEASURES A.t AS a AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE B AS B.x = 0"
     ).definition
     table, plan = prepare(call_of(definition, engine="generated"), TWINS)
-    common = in_place_matcher(plan, table, task_order(plan, table, ()))
+    common = in_place_task(plan, table, task_order(plan, table, ()))
     rows, early = matched_in_place(common, [table], Random(seed))
     assert rows.num_rows == 44
     assert early > 30
 
 
 def test_a_batch_of_several_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces_worker, "PIECE_ROWS", 1 << 8)
+    monkeypatch.setattr(piece_tasks, "PIECE_ROWS", 1 << 8)
     definition = kleene.match_recognize(
         "ORDER BY t MEASURES A.t AS a, B.t AS b ALL MATCHES PATTERN (A B) DEFINE B AS B.t > A.t"
     ).definition
     table, plan = prepare(call_of(definition, engine="generated"), pa.table({"t": range(1_456)}))
-    common = in_place_matcher(plan, table, task_order(plan, table, ()))
+    common = in_place_task(plan, table, task_order(plan, table, ()))
     batches = [*table.slice(0, 256).to_batches(), *table.slice(256).combine_chunks().to_batches()]
-    travelled = list(PieceMatcher(common).of_partition(iter(batches), 0))
+    travelled = list(common.of_partition(iter(batches), 0))
     assert sum(len(batch.column(batch.num_columns - 1).drop_null()) for batch in travelled) > 5  # pieces
     rows, _ = matched_in_place(common, [table], Random(1))
     assert rows.num_rows == 1_455

@@ -40,7 +40,7 @@ def test_columns_and_predicates_reach_the_scan(spark, folder: str) -> None:
         assert part in pushed
     assert "Filter" in text
     assert "__kleene_group" in text
-    assert "Matcher" in text
+    assert "CountingTask" in text
 
 
 def test_without_pushdown_all_events_travel(spark, folder: str) -> None:

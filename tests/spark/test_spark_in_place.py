@@ -12,8 +12,8 @@ from test_spark_ranges import ROWS, rows_of, walk, with_and_without_key
 
 import kleene
 from kleene.call import Call
-from kleene.spark import pieces_worker
-from kleene.spark.batch import job_of
+from kleene.spark.job import make_job
+from kleene.spark.layouts import piece_tasks
 
 IN_PLACE = {"spark": kleene.SparkOptions("in place")}
 
@@ -88,8 +88,8 @@ QUERY = "ORDER BY t MEASURES A.t AS a, LAST(B.t) AS b PATTERN (A B+) MAXLENGTH 6
 def test_most_is_found_where_it_lies_and_little_travels(spark) -> None:
     frame = spark.range(0, 100_000, 1, 4).selectExpr("id AS t", "hash(id) % 7 AS x")
     query = kleene.match_recognize(QUERY)
-    job = job_of(Call(query.definition, **IN_PLACE), frame)
-    travelled = job.travelled().toArrow()
+    job = make_job(Call(query.definition, **IN_PLACE), frame)
+    travelled = job.layout.travelled(job).toArrow()
     events = len(travelled.column(-3).drop_null())
     # Of each piece: the two or three events at either end, and those that their matches reach.
     assert 4 * 10 < events < 4 * 25
@@ -112,7 +112,7 @@ def test_files_that_overlap_in_time_are_an_error(spark, tmp_path: Path) -> None:
 
 
 def test_a_large_piece_out_of_order_is_an_error(spark) -> None:
-    assert pieces_worker.LARGE_PIECE < pieces_worker.PIECE_ROWS
+    assert piece_tasks.LARGE_PIECE < piece_tasks.PIECE_ROWS
     frame = spark.range(0, 300_000, 1, 1).selectExpr("hash(id) AS t", "id % 7 AS x")
     with pytest.raises(Exception, match="a file of the input are too far out of order"):
         kleene.match_recognize(QUERY).match(frame, **IN_PLACE).collect()

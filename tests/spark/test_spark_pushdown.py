@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 import kleene
 from flat_options import call_of
-from kleene.spark.batch import job_of
+from kleene.spark.job import make_job
 from kleene.spark.pushdown import spark_condition
 from kleene.spark.schema import spark_schema
 from kleene.spark.session import kleene_error
@@ -91,10 +91,10 @@ def lost_events(frame: Any, table: pa.Table, predicates: list[str]) -> list[str]
         if isinstance(with_error, str):
             continue
         expected[predicate] = query.match(table, order_by="t", engine="reference").column("t").to_pylist()
-        handover = job_of(call_of(query.definition, order_by="t"), frame).handover
+        reads = make_job(call_of(query.definition, order_by="t"), frame).reads
         condition = None
-        if handover.useful is not None:
-            condition = spark_condition(handover.useful, {column.name: column for column in handover.columns})
+        if reads.useful is not None:
+            condition = spark_condition(reads.useful, {column.name: column for column in reads.columns})
         if condition is not None:
             judged.append((predicate, condition))
     columns = [condition.alias(f"p{number}") for number, (_, condition) in enumerate(judged)]

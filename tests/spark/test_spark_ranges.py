@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from kleene.spark import ranges
+from kleene.spark.layouts import choosing
 from kleene.spark.schema import spark_schema
 
 
@@ -100,10 +100,10 @@ def test_auto_cuts_large_inputs_where_there_are_tasks_enough(spark, tmp_path, mo
         "ORDER BY t, n MEASURES A.n AS a, LAST(B.n) AS b PATTERN (A B+) MAXLENGTH 6 DEFINE B AS B.x > PREV(B.x)"
     )
     assert "ranges     none: with spark.sql.shuffle.partitions = 2 they would cost" in query.explain(frame)
-    monkeypatch.setattr(ranges, "LEAST_PARTITIONS", 2)
+    monkeypatch.setattr(choosing, "LEAST_PARTITIONS", 2)
     assert "ranges     none: the input is small" in query.explain(frame)
-    monkeypatch.setattr(ranges, "LEAST_BYTES", 1)
-    monkeypatch.setattr(ranges, "RANGE_SIZE", 60)
+    monkeypatch.setattr(choosing, "LEAST_BYTES", 1)
+    monkeypatch.setattr(choosing, "RANGE_SIZE", 60)
     assert "ranges     ranges of about 60 events, where a key has more than 120" in query.explain(frame)
     assert rows_of(query.match(frame)) == rows_of(query.match(table))
 

@@ -14,8 +14,8 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester c
 import kleene
 from flat_options import call_of
 from kleene.api import prepare
-from kleene.spark.bucket import END_OF_TIME
-from on_stream import Stream, matched_on_stream, matcher_of
+from kleene.spark.streaming.bucket import END_OF_TIME
+from on_stream import Stream, matched_on_stream, task_of
 
 PLAIN = {"engine": "generated"}
 
@@ -27,15 +27,13 @@ def events(*rows: tuple[str, int, int]) -> pa.Table:
 
 def sase_stream(text: str, timeouts: bool = False, in_arrival_order: bool = False, **options: object) -> Stream:
     table, plan = prepare(call_of(kleene.sase(text).definition, order_by="t", **PLAIN, **options), events())
-    matcher = matcher_of(plan, table, in_arrival_order)
-    if timeouts:
-        matcher = replace(matcher, timeouts=True, result=matcher.result.append(pa.field("timed_out", pa.bool_())))
-    return Stream(matcher)
+    task = task_of(plan, table, in_arrival_order)
+    return Stream(replace(task, output=task.output.with_timeouts()) if timeouts else task)
 
 
 def row_stream(clause: str) -> Stream:
     table, plan = prepare(call_of(kleene.match_recognize(clause).definition, **PLAIN), events())
-    return Stream(matcher_of(plan, table))
+    return Stream(task_of(plan, table))
 
 
 def given_out(stream: Stream) -> list[tuple]:
@@ -176,8 +174,8 @@ class TestState:
     def test_a_checkpoint_of_another_query_is_refused(self) -> None:
         stream = sase_stream(PAIR)
         stream.feed(events(("Shelf", 10, 1)))
-        stream.matcher = replace(stream.matcher, fingerprint="another")
-        stream.tester.processor._matcher = stream.matcher
+        stream.task = replace(stream.task, fingerprint="another")
+        stream.tester.processor._task = stream.task
         with pytest.raises(kleene.SnapshotError, match="written by another query, by other options") as error:
             stream.feed(events(("Shelf", 20, 1)))
         assert "another checkpointLocation" in str(error.value)
@@ -259,7 +257,7 @@ def test_a_stream_is_over_in_the_year_9999() -> None:
     table = events(("Shelf", 10, 1), ("Shelf", 20, 1))
     query = kleene.match_recognize("ORDER BY t MEASURES COUNT(*) AS n PATTERN (A+) DEFINE A AS TRUE")
     _, plan = prepare(call_of(query.definition, **PLAIN), table)
-    stream = Stream(matcher_of(plan, table))
+    stream = Stream(task_of(plan, table))
     stream.feed(table)
     stream.watermark(END_OF_TIME - 1)
     assert given_out(stream) == []

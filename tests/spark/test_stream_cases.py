@@ -15,7 +15,7 @@ from kleene.api import prepare
 from kleene.engine.choice import choose
 from kleene.engine.run import run
 from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
-from on_stream import matched_on_stream, matcher_of
+from on_stream import matched_on_stream, task_of
 from row_cases import RowCase, load_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
@@ -49,8 +49,8 @@ def check(plan, table) -> None:
         pytest.skip("a stream is ordered by a time or a number")
     if any(getattr(column, "descending", False) for column in plan.query.order_by):
         pytest.skip("a stream is matched in ascending order")
-    if table.column(matcher_of(plan, table).time_column).null_count:
+    if table.column(task_of(plan, table).reads.time_column).null_count:
         pytest.skip("an event of a stream has a time")
-    expected = rows_of(run(plan, matcher_of(plan, table).order.sorted_by_time(table)))
+    expected = rows_of(run(plan, task_of(plan, table).order.sorted_by_time(table)))
     for seed in range(3):
         assert rows_of(matched_on_stream(plan, table, Random(seed))) == expected

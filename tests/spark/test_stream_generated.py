@@ -16,7 +16,7 @@ from kleene.api import prepare
 from kleene.engine.progress import ProgressQuery
 from kleene.engine.run import run
 from kleene.schema import INTEGER, TimestampType
-from on_stream import matched_on_stream, matcher_of
+from on_stream import matched_on_stream, task_of
 from plan_strategies import random_plan
 from row_strategies import random_row_case
 from strategies import event_table, queries_with_events, some_examples
@@ -37,10 +37,10 @@ def is_same_on_a_stream(plan, table: pa.Table, random: Random) -> bool:
     ProgressQuery(plan, table.schema)
     if not isinstance(plan.query.time_type, TimestampType) and plan.query.time_type != INTEGER:
         return False
-    matcher = matcher_of(plan, table)
-    if table.column(matcher.time_column).null_count or matcher.order.columns[0].descending:
+    task = task_of(plan, table)
+    if table.column(task.reads.time_column).null_count or task.order.columns[0].descending:
         return False
-    expected = outcome(lambda: run(plan, matcher.order.sorted_by_time(table)))
+    expected = outcome(lambda: run(plan, task.order.sorted_by_time(table)))
     found = outcome(lambda: matched_on_stream(plan, table, random))
     if isinstance(expected, list):
         assert found == expected

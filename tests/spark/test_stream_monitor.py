@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import Row
 
 import kleene
+from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
 from kleene.spark.monitor import StreamMetrics, named, stream_metrics
-from kleene.spark.stream import PROVIDER, ROCKSDB
 
 STANDS = ("bucket", "waiting", "runs", "kept", "bytes", "turn")
 

@@ -90,3 +90,12 @@ def _read_on(
         reached = np.concatenate([[0], np.cumsum(is_reached)])
         head = own_first + reached[own_last] - reached[own_first]
     return np.asarray(np.minimum(head + ahead.rows, own_last))
+
+
+def unpermuted(grouped: Grouped, values: Array) -> Array:
+    """Values of grouped rows as they stand in the table."""
+    if grouped.is_identity:
+        return values
+    found = np.empty_like(values)
+    found[grouped.order] = values
+    return found

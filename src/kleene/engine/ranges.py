@@ -20,7 +20,7 @@ from kleene.engine.budget import Budget
 from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import chosen_matches, order_of
 from kleene.engine.compiled.arrays.orders import BEST_OF_AN_END_FIRST
-from kleene.engine.compiled.batches import Grouped, one_group
+from kleene.engine.compiled.batches import Grouped
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.loading import shared_loops
@@ -153,7 +153,7 @@ def _has_numbers(query: AnalyzedRowPattern) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class RangeEvents:
     """Events of ranges in one table, those of each range in order.
 
     Of each event: whether it starts matches (those of a range that do stand together), and its place, two numbers that
@@ -164,13 +164,6 @@ class Ranges:
     own: Array
     places: Array
     grouped: Grouped
-
-
-def one_range(table: pa.Table, own: range, base: int) -> Ranges:
-    """A range of a partition of which `base` events come before the range's own."""
-    rows = np.arange(table.num_rows)
-    places = np.stack([np.zeros_like(rows), rows + (base - own.start)], axis=1)
-    return Ranges(table, (rows >= own.start) & (rows < own.stop), places, one_group(len(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +202,7 @@ class RangeMatcher:
         else:
             self._runner = Runner(replace(plan, format=Format.ALL))
 
-    def batches(self, part: Ranges, with_times: bool = False) -> Iterator[Candidates]:
+    def batches(self, part: RangeEvents, with_times: bool = False) -> Iterator[Candidates]:
         try:
             yield from self._found(part, with_times)
         except ExecutionError as error:
@@ -221,7 +214,7 @@ class RangeMatcher:
                 "SparkOptions('shuffled') looks at matches only.".strip(),
             ) from None
 
-    def _found(self, part: Ranges, with_times: bool) -> Iterator[Candidates]:
+    def _found(self, part: RangeEvents, with_times: bool) -> Iterator[Candidates]:
         query = self._plan.query
         if isinstance(query, AnalyzedQuery):
             return self._events(query, part, with_times)
@@ -236,7 +229,7 @@ class RangeMatcher:
             return self._interpreted(query, part)
         return self._row_batches(query, part, found)
 
-    def _events(self, query: AnalyzedQuery, part: Ranges, with_times: bool) -> Iterator[Candidates]:
+    def _events(self, query: AnalyzedQuery, part: RangeEvents, with_times: bool) -> Iterator[Candidates]:
         """Ranges of one partition are matched as one: they are farther from each other than a match reaches."""
         found = self._runner.find(part.table)
         is_own = part.own[found.first]
@@ -252,7 +245,7 @@ class RangeMatcher:
             first, last = (rows.astype(np.int64) for rows in (batch.matches.first, batch.matches.last))
             yield Candidates(batch.table, part.places[first], part.places[last], first, batch.matches, batch.events)
 
-    def _interpreted(self, query: AnalyzedRowPattern, part: Ranges) -> Iterator[Candidates]:
+    def _interpreted(self, query: AnalyzedRowPattern, part: RangeEvents) -> Iterator[Candidates]:
         """The candidates of every start, found by the interpreter, which knows what is an error."""
         after = query.definition.after_match or AfterMatch()
         every = replace(query, definition=replace(query.definition, after_match=AfterMatch(Skip.TO_NEXT_ROW)))
@@ -267,7 +260,7 @@ class RangeMatcher:
                 made = row_output_table(query, table, some)
                 yield Candidates(made, part.places[starts], part.places[then] + NEXT, starts)
 
-    def _entries(self, query: AnalyzedRowPattern, part: Ranges, own: Array) -> Array:
+    def _entries(self, query: AnalyzedRowPattern, part: RangeEvents, own: Array) -> Array:
         """How many of the first own rows a match of an earlier range may reach: there matching may go on."""
         is_first = own[:, 0] == part.grouped.begins[:-1]
         if query.definition.selection is Selection.ALL_MATCHES or is_first.all():
@@ -280,7 +273,7 @@ class RangeMatcher:
                     reached[number] += np.searchsorted(times[begin:end] - times[begin], ahead)
         return np.where(is_first, 1, reached)
 
-    def _row_batches(self, query: AnalyzedRowPattern, part: Ranges, found: FoundRows) -> Iterator[Candidates]:
+    def _row_batches(self, query: AnalyzedRowPattern, part: RangeEvents, found: FoundRows) -> Iterator[Candidates]:
         places = found.grouped.permuted(part.places)
         then = resume_rows(query, found, self._jit)
         # Behind the row before: the row where matching goes on may be beyond those that the range reads.
@@ -378,20 +371,3 @@ class MatchChooser:
         self._ended = last
         self._number += 1
         return self._number
-
-
-def cut_rows(table: pa.Table, plan: Plan, reach: Reach, begins: list[int]) -> Iterator[Ranges]:
-    """One partition's events, in order, as ranges that begin at these rows, the first of which is 0."""
-    query = plan.query
-    name = query.order_by[0] if isinstance(query, AnalyzedQuery) else query.order_by[0].name
-    times = times_array(table, name, query.time_type)
-    for begin, end in zip(begins, [*begins[1:], table.num_rows], strict=True):
-        if begin == end:
-            continue
-        low, high = begin, end
-        if reach.back.time is not None:
-            low = begin - int(np.searchsorted((times[begin] - times[:begin])[::-1], reach.back.time, "right"))
-        if reach.ahead.time is not None:
-            high = end - 1 + int(np.searchsorted(times[end - 1 :] - times[end - 1], reach.ahead.time))
-        low, high = max(low - reach.back.rows, 0), min(high + reach.ahead.rows, table.num_rows)
-        yield one_range(table.slice(low, high - low), range(begin - low, end - low), begin)

@@ -20,9 +20,9 @@ from kleene.api import Query
 from kleene.errors import SchemaError
 from kleene.files import EventFiles
 from kleene.spark.files import read_stream
+from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
 from kleene.spark.monitor import HEADINGS, READ, BatchMetrics, StreamMetrics, stream_metrics
 from kleene.spark.schema import arrow_schema
-from kleene.spark.stream import PROVIDER, ROCKSDB
 
 SINK_LOG = "_spark_metadata"
 """Where Spark notes, for each micro-batch, which files of the output it has written."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from kleene.errors import UnsupportedError
 from kleene.spark.clock import AHEAD
-from kleene.spark.packing import BUCKET
-from kleene.spark.stream import COUNTS, OBSERVED, STANDS, TURN
+from kleene.spark.streaming.packing import BUCKET
+from kleene.spark.streaming.processor import COUNTS, OBSERVED, STANDS, TURN
 
 KEPT_BATCHES = 100
 SHOWN_BATCHES = 10

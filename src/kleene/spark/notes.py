@@ -19,9 +19,9 @@ from pyspark.sql.types import LongType, StructType
 
 from kleene.engine.ties import ON_SPARK, TieCounter, TieRule
 from kleene.errors import UnsupportedError
-from kleene.spark.gathering import GROUP
+from kleene.spark.marks import GROUP
 from kleene.spark.schema import spark_schema
-from kleene.spark.worker import OWN, Matcher
+from kleene.spark.tasks.task import GroupTask
 
 TIES = "__kleene_ties"
 _PATIENCE = 2.0
@@ -29,32 +29,28 @@ _PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class CountingMatcher:
+class CountingTask:
     """A function from batches to batches, shipped to every task: the matches, and then how many events tied."""
 
-    matcher: Matcher
+    task: GroupTask
     rule: TieRule
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         counter = TieCounter(self.rule, GROUP)
-        for batch in self.matcher.matched(batches, lambda tables: _counted(tables, counter)):
+        schema = self.task.leaving.append(pa.field(TIES, pa.int64()))
+
+        def counted(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+            for table in tables:
+                counter.add(self.task.own_events(table))
+                yield table
+
+        for batch in self.task.matched(batches, counted):
             columns = [*batch.columns, pa.nulls(batch.num_rows, pa.int64())]
-            yield pa.RecordBatch.from_arrays(columns, schema=self.output)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
         count = counter.finish()
         if count:
-            nothing = [pa.nulls(1, field.type) for field in self.matcher.output]
-            yield pa.RecordBatch.from_arrays([*nothing, pa.array([count], pa.int64())], schema=self.output)
-
-    @property
-    def output(self) -> pa.Schema:
-        return self.matcher.output.append(pa.field(TIES, pa.int64()))
-
-
-def _counted(tables: Iterable[pa.Table], counter: TieCounter) -> Iterator[pa.Table]:
-    for table in tables:
-        # Where the input is cut, an event may be in several ranges, and is the own of one.
-        counter.add(table.filter(table.column(OWN)) if OWN in table.column_names else table)
-        yield table
+            nothing = [pa.nulls(1, field.type) for field in self.task.leaving]
+            yield pa.RecordBatch.from_arrays([*nothing, pa.array([count], pa.int64())], schema=schema)
 
 
 @dataclass(slots=True)
@@ -90,14 +86,15 @@ class Notes:
 _NOTES: WeakKeyDictionary[DataFrame, tuple[Notes, ...]] = WeakKeyDictionary()
 
 
-def counted_matches(handed_over: DataFrame, matcher: Matcher, rule: TieRule) -> tuple[DataFrame, Notes]:
-    """What the matcher gives out, and the notes that come with it."""
-    counting = CountingMatcher(matcher, rule)
-    schema: StructType = spark_schema(matcher.output).add(TIES, LongType())
-    observation = _observation(handed_over)
-    found = handed_over.mapInArrow(counting, schema)
+def matched_and_counted(events: DataFrame, task: GroupTask, rule: TieRule | None) -> DataFrame:
+    """What the task gives out; with notes on ties, if there is a rule what to count."""
+    schema: StructType = spark_schema(task.leaving)
+    if rule is None:
+        return events.mapInArrow(task, schema)
+    observation = _observation(events)
+    found = events.mapInArrow(CountingTask(task, rule), schema.add(TIES, LongType()))
     observed = found.observe(observation, F.sum(TIES).alias(TIES))
-    return observed.where(F.col(TIES).isNull()).drop(TIES), Notes(rule, observation)
+    return keep_notes(observed.where(F.col(TIES).isNull()).drop(TIES), Notes(rule, observation))
 
 
 def _observation(frame: DataFrame) -> Any:

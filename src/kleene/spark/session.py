@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from kleene import errors
 from kleene.errors import ExecutionError, KleeneError
-from kleene.spark.handover import MOST_BYTES, NO_LIMIT
+from kleene.spark.settings import MOST_BYTES, NO_LIMIT
 
 
 def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:

@@ -22,8 +22,8 @@ from kleene.engine.inputs import (
 )
 from kleene.errors import SchemaError, listed
 from kleene.schema import Schema
-from kleene.spark.match_order import MATCH_ORDER
 from kleene.spark.names import quoted_column
+from kleene.spark.output import MATCH_ORDER
 from kleene.spark.schema import arrow_schema, spark_type
 
 

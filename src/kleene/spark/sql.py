@@ -23,7 +23,7 @@ from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
 from kleene.spark.foreign_code import check_tokens
-from kleene.spark.jobs import make_job
+from kleene.spark.job import make_job
 from kleene.spark.notes import with_notes_of
 from kleene.spark.sql_tokens import Token, tokens_of
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from kleene.engine.events import check_order_key, null_order_key
-from kleene.spark.gathering import GROUP
+from kleene.engine.matches import Array
+from kleene.spark.hashing import spark_hash
+from kleene.spark.marks import GROUP
+from kleene.spark.tasks.task import Task, table_of
 
-Array = np.ndarray[Any, Any]
 BUCKET, PLACE, PAYLOAD = "bucket", "place", "payload"
-PACKED = f"{BUCKET} INT, {PLACE} LONG, {PAYLOAD} BINARY"
+PACKED = f"{BUCKET} LONG, {PLACE} LONG, {PAYLOAD} BINARY"
 PACKED_AT_ONCE = 1 << 17
 """Events that are packed together; more of them make fewer and larger rows."""
 
@@ -30,28 +30,15 @@ def bucket_names(buckets: int) -> Array:
     Spark puts a group where a hash of its key says. Few numbers in a row would fall together by chance; of these, each
     leaves another remainder, so that partitions get equally many buckets wherever their number divides that of buckets.
 
-    >>> sorted((_spark_hash(bucket_names(8)) % 8).tolist())
+    >>> sorted((spark_hash(bucket_names(8)) % 8).tolist())
     [0, 1, 2, 3, 4, 5, 6, 7]
     """
     most = 32 * buckets
     while True:
-        remainders, first = np.unique(_spark_hash(np.arange(most)) % buckets, return_index=True)
+        remainders, first = np.unique(spark_hash(np.arange(most)) % buckets, return_index=True)
         if len(remainders) == buckets:
             return first
         most *= 2
-
-
-def _spark_hash(numbers: Array) -> Array:
-    """Spark's hash of an INT: Murmur3, 32 bits, with the seed 42."""
-    mixed = _turned(numbers.astype(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    found = _turned(mixed ^ np.uint32(42), 13) * np.uint32(5) + np.uint32(0xE6546B64) ^ np.uint32(4)
-    found = (found ^ found >> np.uint32(16)) * np.uint32(0x85EBCA6B)
-    found = (found ^ found >> np.uint32(13)) * np.uint32(0xC2B2AE35)
-    return (found ^ found >> np.uint32(16)).view(np.int32)
-
-
-def _turned(bits: Array, places: int) -> Array:
-    return bits << np.uint32(places) | bits >> np.uint32(32 - places)
 
 
 def packed_table(table: pa.Table) -> bytes:
@@ -67,12 +54,10 @@ def unpacked_table(payload: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(payload), schema)])
 
 
-@dataclass(frozen=True, slots=True)
-class Packer:
-    """A function from batches of events to rows of packed events, for a Spark task."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackingTask(Task):
+    """A function from batches of events to rows of packed events."""
 
-    columns: pa.Schema
-    strict: tuple[str, ...]
     buckets: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -89,7 +74,7 @@ class Packer:
             places = np.full(len(present), place)
             place += 1
             yield pa.record_batch(
-                [pa.array(present, pa.int32()), pa.array(places, pa.int64()), pa.array(payloads, pa.binary())],
+                [pa.array(present, pa.int64()), pa.array(places, pa.int64()), pa.array(payloads, pa.binary())],
                 names=[BUCKET, PLACE, PAYLOAD],
             )
 
@@ -104,13 +89,10 @@ class Packer:
             yield pa.concat_tables(held)
 
     def _checked(self, batch: pa.RecordBatch) -> pa.Table:
-        schema = self.columns.append(pa.field(GROUP, pa.int64()))
-        table = pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema)
+        table = table_of(batch, self.reads.columns.append(pa.field(GROUP, pa.int64())))
         missing = table.column(GROUP)
         if missing.null_count:
-            unordered = table.filter(missing.is_null())
-            check_order_key(unordered, self.strict)
-            raise null_order_key(self.strict[0], unordered.num_rows)
+            raise self.no_place(table.filter(missing.is_null()))
         return table
 
 

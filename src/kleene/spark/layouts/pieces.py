@@ -11,41 +11,21 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from kleene.engine.pieces import Stretch
-from kleene.engine.ranges import Reach
+from kleene.engine.tasks import Array
 from kleene.errors import ExecutionError
 
-Array = np.ndarray[Any, Any]
-SENT, RANK, BOUNDS = "__kleene_sent", "__kleene_rank", "__kleene_bounds"
-"""Of an event that travels: where it lay, and which it is among those of its key and time in the piece. Of a piece: its
-bounds."""
-FOREIGN, BETWEEN = 1, 1 << 61
-"""Marks of events that travel: it does not start matches; others may lie next to it that are of another piece."""
-ROW_BITS = 23
-"""Where it lay: above the mark so many bits of its row, above them the number of its piece."""
-PIECE_ROWS = 1 << 20
-LARGE_PIECE = 1 << 18
-"""A piece of so many events that are in no order is an error: too much would have to be matched together."""
-MOST_AT_EDGES = 1 << 22
-"""More events of one key than this are not matched together."""
+BETWEEN = 1 << 60
+"""Told by the mark of an event that travels: others may lie next to it that are of another piece."""
+_ROW_BITS = 23
+"""Where an event lay: so many bits of its row, above them the number of its piece."""
 JUMP, MOST_JUMPS = 30, 64
 """Times that jump by so many times the usual are taken for another file's; ahead not more often than this in a piece.
 Random arrivals are hardly ever that far apart. To part what belongs together costs edges, no more."""
 MOST_TIME = 2**61
-
-
-@dataclass(frozen=True, slots=True)
-class InPlace:
-    """The input is matched where it lies, as far as a piece has times to itself."""
-
-    reach: Reach
-
-    def __str__(self) -> str:
-        return f"the pieces of the input, where they lie; each reads on for {self.reach}"
 
 
 def parts_of(times: Array) -> Iterator[tuple[int, int]]:
@@ -132,23 +112,17 @@ def not_in_place(how: str) -> ExecutionError:
     )
 
 
-def is_contiguous(sent: Array) -> Array:
+def where_it_lay(piece: int, rows: Array) -> Array:
+    found: Array = rows | (piece << _ROW_BITS)
+    return found
+
+
+def is_contiguous(lay: Array) -> Array:
     """Of each event that travelled but the first, whether nothing of its key was left behind just before it.
 
     Row patterns reach at least one row back and ahead: next to what stayed behind, something of the piece travelled.
     """
-    sent = sent >> 1
-    pieces, rows = sent >> ROW_BITS, sent & ((1 << ROW_BITS) - 1)
-    same = (pieces[1:] == pieces[:-1]) & (sent[1:] & (BETWEEN >> 1) == 0)
+    pieces, rows = lay >> _ROW_BITS, lay & ((1 << _ROW_BITS) - 1)
+    same = (pieces[1:] == pieces[:-1]) & (lay[1:] & BETWEEN == 0)
     found: Array = ~same | (rows[1:] == rows[:-1] + 1)
-    return found
-
-
-def ranks_of(times: Array, begins: Array) -> Array:
-    """Of each row, how many of equal time come before it in its group."""
-    is_new = np.ones(len(times), np.bool_)
-    is_new[1:] = times[1:] != times[:-1]
-    is_new[begins[begins < len(times)]] = True
-    rows = np.arange(len(times))
-    found: Array = rows - np.maximum.accumulate(np.where(is_new, rows, 0))
     return found

@@ -1,0 +1,141 @@
+"""A query on Spark DataFrames to a job, and a job to a DataFrame of matches. Nothing runs until that is used.
+
+A job is the same for tables and for streams; what differs is its layout: how events come to the tasks. DataFrame API
+only, so that Spark Connect works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from kleene.analysis.analyze import analyze
+from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn, is_row_pattern, warn
+from kleene.call import Call
+from kleene.engine.columns_read import columns_read
+from kleene.engine.inputs import OrderKey
+from kleene.engine.run import result_schema
+from kleene.engine.ties import tie_rule
+from kleene.engine.useful_events import useful_event
+from kleene.options import SparkOptions, StreamOptions
+from kleene.plan.plan import ByKey, Plan
+from kleene.spark.clock import with_clock
+from kleene.spark.foreign_code import check_definition
+from kleene.spark.layouts.choosing import Layout, choose_layout
+from kleene.spark.layouts.stream import upstream_of
+from kleene.spark.layouts.stream_choice import choose_stream, is_stream
+from kleene.spark.notes import with_notes_of
+from kleene.spark.output import MATCH_ORDER, Output
+from kleene.spark.reads import Reads
+from kleene.spark.row_source import prepare_rows, with_keys
+from kleene.spark.schema import has_map
+from kleene.spark.source import read_frames
+
+SHOWN_MATCH_ORDER = "match_order"
+Events = DataFrame | Mapping[str, DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A query on a DataFrame: what is read, how it comes to the tasks, and what they give out."""
+
+    frame: DataFrame
+    plan: Plan
+    reads: Reads
+    layout: Layout
+    output: Output
+    finish: Callable[[DataFrame], DataFrame] | None = None  # what Spark computes of the matches
+
+    def explanation(self) -> str:
+        """How events come to the tasks, for EXPLAIN, and which settings of the session bear on it."""
+        return "\n".join([*self.reads.lines(), *self.layout.lines(self)])
+
+    def matches(self) -> DataFrame:
+        """The matches, lazily; on a stream, as they complete."""
+        if self.plan.pipeline is not None:
+            warn(self.plan.pipeline.warnings)
+        found = self.layout.found(self)
+        return found if self.finish is None else with_notes_of([found], self.finish(found))
+
+
+def make_job(
+    call: Call, events: Events, *, is_read: bool = False, before: Job | None = None, allow_jvm_calls: bool = False
+) -> Job:
+    """The job, of which nothing runs yet.
+
+    In a program, `before` is the job whose matches are the events, if there is one. A result that `is_read` by another
+    query carries its times, and its order in a column that is not an attribute.
+    """
+    given, on_stream, order = call.spark or SparkOptions(), call.stream or StreamOptions(), call.order
+    is_streaming = is_stream(events)
+    if is_streaming and before is None:
+        events = with_clock(events, call.definition, order, on_stream.watermark, on_stream.max_ahead)
+
+    def choose(frame: DataFrame, plan: Plan, reads: Reads, output: Output) -> Layout:
+        if is_streaming:
+            return choose_stream(events, frame, plan, reads, output, on_stream, upstream_of(before))
+        return choose_layout(frame, plan, reads, given)
+
+    if is_row_pattern(call.definition):
+        if not allow_jvm_calls:
+            check_definition(call.definition)
+        return _job_on_rows(call, events, choose)
+    source = read_frames(events, order, call.type_column)
+    plan = call.plan(analyze(call.definition, source.schema, order.order_by))
+    reads = _reads_of_events(plan, source.columns, order, given.pushdown)
+    output = Output(
+        result=result_schema(plan, reads.columns, is_read),
+        with_times=is_read,
+        ties=tie_rule(plan, reads.columns.names, bool(order.tie_break)),
+    )
+    if call.match_id:
+        output = output.with_ids(reads.columns.names)
+    if call.match_order or is_read:
+        carried = [item.name for item in reads.order if not has_map(reads.type_of(item.name))]
+        output = output.with_order(MATCH_ORDER if is_read else SHOWN_MATCH_ORDER, reads.columns, carried)
+    if is_streaming and on_stream.timeouts:
+        output = output.with_timeouts()
+    layout = choose(source.frame, plan, reads, output)
+    return Job(frame=source.frame, plan=plan, reads=reads, layout=layout, output=output)
+
+
+Choose = Callable[[DataFrame, Plan, Reads, Output], Layout]
+
+
+def _reads_of_events(plan: Plan, columns: pa.Schema, order: OrderKey, pushdown: bool) -> Reads:
+    query, split = plan.query, plan.split
+    assert not isinstance(query, AnalyzedRowPattern)
+    columns = pa.schema([columns.field(name) for name in columns_read(query, columns.names, order.columns)])
+    # Spark's input has no order of its own: the columns that the query reads decide between equal order keys.
+    by = dict.fromkeys([*order.columns, *columns.names])
+    return Reads(
+        columns=columns,
+        key=split.columns if isinstance(split, ByKey) else (),
+        order=tuple(SortColumn(name, False, None) for name in by),
+        order_key=len(order.columns),
+        strict=order.order_by,
+        needs_key=True,
+        useful=useful_event(query) if pushdown else None,
+    )
+
+
+def _job_on_rows(call: Call, events: Events, choose: Choose) -> Job:
+    """The job for a row pattern, or for the regular-expression operator."""
+    prepared, columns, plan = prepare_rows(call, events)
+    query = plan.query
+    assert isinstance(query, AnalyzedRowPattern)
+    frame, columns = with_keys(prepared.frame, columns, query)
+    ordered = {column.name for column in query.order_by}
+    reads = Reads(
+        columns=columns,
+        key=query.partition_by,
+        order=(*query.order_by, *(SortColumn(name, False, False) for name in columns.names if name not in ordered)),
+        order_key=len(query.order_by),
+        strict=tuple(column.name for column in query.order_by if column.nulls_first is None),
+    )
+    output = Output(result=result_schema(plan, columns), ties=tie_rule(plan, columns.names, False))
+    layout = choose(frame, plan, reads, output)
+    return Job(frame=frame, plan=plan, reads=reads, layout=layout, output=output, finish=prepared.finished)

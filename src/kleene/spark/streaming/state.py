@@ -1,0 +1,134 @@
+"""What a bucket of keys on a stream holds in Spark's state store, and how it is written there.
+
+Nothing here knows Spark but for the shape of its state variables.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from kleene.engine.tasks import Time
+from kleene.errors import SnapshotError
+from kleene.spark.streaming.packing import packed_table, unpacked_table
+
+FORMAT = 2
+"""Of what lies in the state store; the engine's snapshot has a number of its own."""
+
+_CODEC = pa.Codec("zstd", compression_level=1)
+_LENGTH = struct.Struct("<Q")
+
+
+def compressed(data: bytes) -> bytes:
+    """The bytes as they are stored. What goes to Spark's state store and back costs far more there than to compress it.
+
+    >>> bytes(decompressed(compressed(b"event")))
+    b'event'
+    """
+    return _LENGTH.pack(len(data)) + bytes(_CODEC.compress(data, asbytes=True))
+
+
+def decompressed(stored: bytes) -> pa.Buffer:
+    (length,) = _LENGTH.unpack_from(stored)
+    return _CODEC.decompress(memoryview(stored)[_LENGTH.size :], decompressed_size=length)
+
+
+def stored_table(table: pa.Table) -> bytes:
+    return compressed(packed_table(table))
+
+
+def read_table(stored: bytes, columns: pa.Schema) -> pa.Table:
+    return unpacked_table(decompressed(stored), columns)
+
+
+class Value(Protocol):
+    """A state variable with one value."""
+
+    def get(self) -> Any: ...
+    def update(self, newValue: Any) -> None: ...  # noqa: N803  # Spark's name
+    def clear(self) -> None: ...
+
+
+class Values(Protocol):
+    """A state variable with values by key."""
+
+    def getValue(self, key: Any) -> Any: ...  # noqa: N802  # Spark's name
+    def updateValue(self, key: Any, value: Any) -> None: ...  # noqa: N802
+    def removeKey(self, key: Any) -> None: ...  # noqa: N802
+
+
+class Timers(Protocol):
+    """What wakes a bucket when the watermark has come to a time, in milliseconds."""
+
+    def registerTimer(self, expiryTimestampMs: int) -> None: ...  # noqa: N802, N803
+    def deleteTimer(self, expiryTimestampMs: int) -> None: ...  # noqa: N802, N803
+
+
+@dataclass(frozen=True, slots=True)
+class BucketState:
+    """The state variables of the bucket at hand, and its timers, if there is a watermark."""
+
+    head: Value
+    engine: Value
+    since: Values
+    waiting: Values
+    recent: Value
+    timers: Timers | None
+
+
+@dataclass(slots=True)
+class Head:
+    """What must be known of a bucket before anything else of it is read."""
+
+    fingerprint: str
+    format: int = FORMAT
+    passed: Time | None = None  # up to which time events are matched
+    watermark: int = 0  # how late it is, in milliseconds; 0 while nobody knows
+    timer: int | None = None
+    chunk: int = 0  # the number of the next chunk
+    chunks: list[tuple[int, Time, int, int]] = field(default_factory=list)  # number, least time, events, bytes
+    engine_bytes: int = 0
+    since: list[tuple[int, int]] = field(default_factory=list)  # chunks matched since the snapshot: number, bytes
+    since_until: Time | None = None  # how late it was then
+    runs: int = 0
+    kept: int = 0
+    closed: Time | None = None  # up to where runs have been given out that timed out
+    recent: int = 0  # bytes of events that are kept for them
+    wakes: int | None = None  # the watermark at which time alone has an effect on the engine
+
+    @property
+    def waiting(self) -> int:
+        return sum(chunk[2] for chunk in self.chunks)
+
+    @property
+    def since_bytes(self) -> int:
+        return sum(size for _, size in self.since)
+
+    @property
+    def bytes(self) -> int:
+        return self.engine_bytes + self.since_bytes + self.recent + sum(chunk[3] for chunk in self.chunks)
+
+
+def written_head(head: Head) -> bytes:
+    return json.dumps(asdict(head)).encode()
+
+
+def read_head(stored: bytes, fingerprint: str) -> Head:
+    found = json.loads(stored)
+    if found["format"] != FORMAT:
+        raise SnapshotError(
+            f"the checkpoint was written in format {found['format']} of Kleene's state, and this version reads "
+            f"format {FORMAT}",
+            hint="Go on with the version of Kleene that wrote it, or begin anew with another checkpointLocation.",
+        )
+    if found["fingerprint"] != fingerprint:
+        raise SnapshotError(
+            "the checkpoint was written by another query, by other options, or for other columns",
+            hint="Go on with what it was written with, or begin anew with another checkpointLocation.",
+        )
+    lists = {name: [tuple(chunk) for chunk in found[name]] for name in ("chunks", "since")}
+    return Head(**found | lists)
