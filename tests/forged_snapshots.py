@@ -17,7 +17,7 @@ import pyarrow as pa
 import kleene
 from flat_options import arguments
 from kleene.engine import snapshot as snapshots
-from kleene.engine.progress import Progress, ProgressQuery
+from kleene.engine.progress import CheckedProgress, PreparedQuery
 
 Parts = dict[str, Any]
 EXTREMES = [0, 1, -1, -2, 2, 63, 64, 1023, 1024, 2**31 - 1, 2**31, -(2**31), 2**32, 2**62, 2**63 - 1, -(2**63)]
@@ -86,7 +86,7 @@ def progresses(engine: str) -> Iterator[tuple[str, Any]]:
         yield name, query.progress(table, engine=engine)
 
 
-def real_snapshots(engine: str) -> list[tuple[str, ProgressQuery, bytes]]:
+def real_snapshots(engine: str) -> list[tuple[str, PreparedQuery, bytes]]:
     found = []
     for name, progress in progresses(engine):
         for piece in (stream(60).slice(0, 25), stream(60).slice(25, 15)):
@@ -95,10 +95,10 @@ def real_snapshots(engine: str) -> list[tuple[str, ProgressQuery, bytes]]:
     return found
 
 
-def outcome(query: ProgressQuery, snapshot: bytes) -> str:
+def outcome(query: PreparedQuery, snapshot: bytes) -> str:
     """What becomes of a snapshot: refused, an error of Kleene's later on, or matches."""
     try:
-        progress = Progress.restore(query, snapshot)
+        progress = CheckedProgress.restore(query, snapshot)
     except kleene.SnapshotError:
         return "refused"
     try:

@@ -14,10 +14,10 @@ from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, war
 from kleene.analysis.value_types import FUNCTIONS
 from kleene.call import Call, Input, input_of, is_spark, like_events, read_call, spark_module
 from kleene.engine import compressed
-from kleene.engine import progress as engine_progress
 from kleene.engine.choice import SMALL
 from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import attributes_of, check_order_columns, make_order_key, read_events, read_rows
+from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, result_schema, run
 from kleene.engine.sampling import sampled_statistics
@@ -319,8 +319,8 @@ class Progress:
     def __init__(self, call: Call, like: Any, snapshot: bytes | None) -> None:
         self._call, self._like = call, like
         table, plan = prepare(call, like, samples=False)
-        query, make = engine_progress.ProgressQuery(plan, table.schema, call.order.columns), engine_progress.Progress
-        self._progress = make(query) if snapshot is None else make.restore(query, snapshot)
+        query = PreparedQuery(plan, table.schema, call.order.columns)
+        self._progress = CheckedProgress(query) if snapshot is None else CheckedProgress.restore(query, snapshot)
 
     def feed(self, events: Any) -> Any:
         """The matches that can be given out now."""

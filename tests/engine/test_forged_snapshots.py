@@ -12,7 +12,7 @@ import kleene
 from flat_options import arguments
 from forged_snapshots import forged, outcome, real_snapshots, sealed, stream
 from kleene.engine import snapshot as snapshots
-from kleene.engine.progress import Progress
+from kleene.engine.progress import CheckedProgress
 
 pytestmark = pytest.mark.usefixtures("in_time")
 
@@ -49,7 +49,7 @@ def refused(real, kind, part, change):
     parts = snapshots.unpack(snapshot)
     parts[part] = change(parts[part])
     with pytest.raises(kleene.SnapshotError) as refusal:
-        Progress.restore(query, snapshots.pack(parts))
+        CheckedProgress.restore(query, snapshots.pack(parts))
     return refusal.value.message
 
 
@@ -98,7 +98,7 @@ def test_event_that_no_component_selects_any_more_is_refused(real):
     parts = snapshots.unpack(snapshot)
     table = parts["kept_table"]
     parts["kept_table"] = table.set_column(0, "type", pa.array(["none"] * table.num_rows))
-    progress = Progress.restore(query, snapshots.pack(parts))
+    progress = CheckedProgress.restore(query, snapshots.pack(parts))
     with pytest.raises(kleene.SnapshotError, match="'kept_table' does not fit"):
         progress.feed(stream(60).slice(40))
 
@@ -135,7 +135,7 @@ def test_version_that_no_run_has_does_not_go_round_for_ever(real):
     query, snapshot = of_kind(real, "versions")
     parts = snapshots.unpack(snapshot)
     parts["version"][:, 0] = -1
-    progress = Progress.restore(query, snapshots.pack(parts))
+    progress = CheckedProgress.restore(query, snapshots.pack(parts))
     with pytest.raises(kleene.SnapshotError, match="'version' does not fit"):
         progress.feed(stream(60).slice(40))
 

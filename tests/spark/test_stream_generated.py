@@ -13,7 +13,7 @@ import kleene
 from case_files import near
 from flat_options import call_of
 from kleene.api import prepare
-from kleene.engine.progress import ProgressQuery
+from kleene.engine.progress import PreparedQuery
 from kleene.engine.run import run
 from kleene.schema import INTEGER, TimestampType
 from on_stream import matched_on_stream, task_of
@@ -34,7 +34,7 @@ def outcome(find) -> list[str] | str:
 
 def is_same_on_a_stream(plan, table: pa.Table, random: Random) -> bool:
     """Whether the query is one that has matches; that they are the same is checked."""
-    ProgressQuery(plan, table.schema)
+    PreparedQuery(plan, table.schema)
     if not isinstance(plan.query.time_type, TimestampType) and plan.query.time_type != INTEGER:
         return False
     task = task_of(plan, table)
@@ -73,7 +73,7 @@ def same_row_patterns(seed: int, count: int) -> int:
         clause, events = random_row_case(random)
         try:
             table, plan = prepare(call_of(kleene.match_recognize(clause).definition, engine="generated"), events)
-            ProgressQuery(plan, table.schema)
+            PreparedQuery(plan, table.schema)
         except kleene.KleeneError:
             continue  # rows that have no order, or a query that the generated engine cannot run
         matched += is_same_on_a_stream(plan, table, random)

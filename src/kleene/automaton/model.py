@@ -170,7 +170,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class Absence:
     """No event in the gap before the positive component `gap` may satisfy all of these predicates."""
 
     component: NegativeComponent
@@ -185,7 +185,7 @@ class Automaton:
     edges: tuple[tuple[Edge, ...], ...]
     policy: Policy = Policy()
     definitions: tuple[tuple[str, Formula], ...] = ()
-    negations: tuple[Negation, ...] = ()
+    negations: tuple[Absence, ...] = ()
 
     @property
     def final(self) -> int:

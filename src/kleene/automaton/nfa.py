@@ -13,6 +13,7 @@ from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, Negativ
 from kleene.automaton.model import (
     FALSE,
     TRUE,
+    Absence,
     AllOf,
     AnyOf,
     Automaton,
@@ -22,7 +23,6 @@ from kleene.automaton.model import (
     FormulaOf,
     InWindow,
     Move,
-    Negation,
     NotFormula,
     Predicate,
     State,
@@ -69,13 +69,13 @@ def _make_structure(_: Automaton, query: AnalyzedQuery) -> Automaton:
     return Automaton(tuple(states), (*edges, ()), negations=negations)
 
 
-def _negation(negation: NegativeComponent, query: AnalyzedQuery) -> Negation:
+def _negation(negation: NegativeComponent, query: AnalyzedQuery) -> Absence:
     """The negation with the equivalence tests that tie it to the partition."""
     first = query.components[0].name
     tests = (_agree(negation.name, Position.EACH, first, Position.EACH, name) for name in query.partition_by)
     tied = tuple(Predicate(Conjunct(test), FormulaClass.PARTITION) for test in tests)
     own = reads_alone(negation.name, Position.EACH, Position.FIRST)
-    return Negation(negation, tied + classified(negation.predicates, own))
+    return Absence(negation, tied + classified(negation.predicates, own))
 
 
 def _agree(left: str, left_position: Position, right: str, right_position: Position, attribute: str) -> ir.Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kleene.automaton.model import (
     TRUE,
+    Absence,
     AllOf,
     AnyOf,
     AtEnd,
@@ -15,7 +16,6 @@ from kleene.automaton.model import (
     FormulaOf,
     InWindow,
     Move,
-    Negation,
     NotFormula,
     Predicate,
     TypeIs,
@@ -83,7 +83,7 @@ def negation_texts(automaton: Automaton) -> list[str]:
     return [f"no {_negation_text(negation, automaton)}" for negation in automaton.negations]
 
 
-def _negation_text(negation: Negation, automaton: Automaton) -> str:
+def _negation_text(negation: Absence, automaton: Automaton) -> str:
     component = negation.component
     states = automaton.states[:-1]
     firsts = {state.component: n for n, state in reversed(list(enumerate(states)))}

@@ -49,7 +49,7 @@ def match_on_spark(queries: Program, files: Inputs, options: dict[str, Any], pat
     try:
         from kleene.spark import session as embedded
         from kleene.spark.files import read_spark, session_in_utc, write_spark
-        from kleene.spark.progress import Progress as SparkProgress
+        from kleene.spark.task_counter import TaskCounter
     except ModuleNotFoundError as error:
         raise UnsupportedError(
             f"matching on Spark needs the package '{error.name}'",
@@ -62,7 +62,7 @@ def match_on_spark(queries: Program, files: Inputs, options: dict[str, Any], pat
         types: set[str | None] | None = None
         told: dict[str, None] = {}
         try:
-            with SparkProgress(own, report):
+            with TaskCounter(own, report):
                 events = (
                     {name: read_spark(own, part) for name, part in files.items()}
                     if isinstance(files, dict)

@@ -10,7 +10,7 @@ from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.sequence_engine import SequenceEngine
-from kleene.engine.interpreter import Interpreter, Nothing
+from kleene.engine.interpreter import Interpreter, NoMatchEngine
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection
 from kleene.plan.operators import RunScan
@@ -33,12 +33,12 @@ class Choice:
 
     name: str
     reason: str
-    engine: CompiledEngine | Interpreter | Nothing
+    engine: CompiledEngine | Interpreter | NoMatchEngine
 
     @property
     def compiled(self) -> CompiledEngine | None:
         """The engine, if it runs code made for the query; it makes that once for each set of columns with NULLs."""
-        return None if isinstance(self.engine, (Interpreter, Nothing)) else self.engine
+        return None if isinstance(self.engine, (Interpreter, NoMatchEngine)) else self.engine
 
 
 def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
@@ -50,7 +50,7 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
     if plan.engine == "reference":
         return Choice("reference", "the plain interpreter, as was asked for", Interpreter(plan))
     if plan.pipeline is not None and plan.pipeline.is_empty:
-        return Choice("nothing", "no match can exist, so that no event is read", Nothing())
+        return Choice("nothing", "no match can exist, so that no event is read", NoMatchEngine())
     name = "compiled" if plan.engine == "auto" else plan.engine
     try:
         engine = compiled_engine(plan, name == "compiled")

@@ -91,16 +91,16 @@ class InterpreterProgress:
         self._events = [] if table is None else [table]
 
 
-class Nothing:
+class NoMatchEngine:
     """For a query without matches: nothing is kept of a stream."""
 
     automaton = None
 
-    def start(self, budget: Budget | None = None, meter: Meter | None = None) -> NothingProgress:
-        return NothingProgress()
+    def start(self, budget: Budget | None = None, meter: Meter | None = None) -> NoMatchProgress:
+        return NoMatchProgress()
 
 
-class NothingProgress:
+class NoMatchProgress:
     budget = Budget()
 
     def feed(self, events: pa.Table, now: Time | None = None, is_last: bool = False) -> Iterator[FoundMatches]:

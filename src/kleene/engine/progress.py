@@ -19,9 +19,8 @@ from kleene.engine.budget import Budget
 from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.run_engine import RunEngine
-from kleene.engine.protocol import Held, Time
-from kleene.engine.protocol import Progress as EngineProgress
-from kleene.engine.results import Output, ResultBatch, in_output_order
+from kleene.engine.protocol import Held, Progress, Time
+from kleene.engine.results import ResultBatch, RowWriter, in_output_order
 from kleene.engine.rows import check_follows
 from kleene.engine.run import measures_of, result_schema
 from kleene.engine.saved_parts import SavedParts, require
@@ -32,7 +31,7 @@ from kleene.ir.text import query_text
 from kleene.plan.plan import Plan
 
 
-class ProgressQuery:
+class PreparedQuery:
     """A query made ready to go through streams: what all its streams share, which takes some time to make."""
 
     def __init__(self, plan: Plan, columns: pa.Schema, sort_columns: Sequence[str] = ()) -> None:
@@ -41,7 +40,7 @@ class ProgressQuery:
         self.measures = measures_of(plan, self.choice)
         self.fingerprint = self._fingerprint()
 
-    def started(self) -> EngineProgress:
+    def started(self) -> Progress:
         """An empty progress of the engine."""
         return self.choice.engine.start(Budget(), Meter())
 
@@ -64,10 +63,10 @@ class ProgressQuery:
         return hashlib.sha256("\x00".join(said).encode()).hexdigest()
 
 
-class Progress:
+class CheckedProgress:
     """Feed it tables of events, each in order and later than the one before; it gives back tables of matches."""
 
-    def __init__(self, query: ProgressQuery) -> None:
+    def __init__(self, query: PreparedQuery) -> None:
         self._query, self._plan, self._columns = query, query.plan, query.columns
         self._engine = query.started()
         self._is_finished = False
@@ -134,7 +133,7 @@ class Progress:
             return pack({name: part for name, part in parts.items() if part is not None})
 
     @classmethod
-    def restore(cls, query: ProgressQuery, snapshot: bytes) -> Progress:
+    def restore(cls, query: PreparedQuery, snapshot: bytes) -> CheckedProgress:
         """The progress that was saved; an error if it is damaged, or of another query."""
         progress = cls(query)
         parts = unpack(snapshot)
@@ -165,8 +164,8 @@ class Progress:
         `now`: a time up to which all events are there.
         """
         budget = self._engine.budget = Budget(self._plan.limits, table.num_rows)
-        output = Output(self._plan, self._query.measures, Meter(), with_times)
-        return in_output_order(output.parts(self._engine.feed(table, now, is_last), budget), budget)
+        writer = RowWriter(self._plan, self._query.measures, Meter(), with_times)
+        return in_output_order(writer.parts(self._engine.feed(table, now, is_last), budget), budget)
 
 
 def _checked_choice(plan: Plan) -> Choice:

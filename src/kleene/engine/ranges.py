@@ -30,7 +30,7 @@ from kleene.engine.compiled.row_search import WHY_NOT_TO_SKIP, FoundRows, find_r
 from kleene.engine.events import window_time
 from kleene.engine.matches import FlatMatches
 from kleene.engine.protocol import Time
-from kleene.engine.results import ROWS_PER_BATCH, Output
+from kleene.engine.results import ROWS_PER_BATCH, RowWriter
 from kleene.engine.row_columns import one_row_table_and_order
 from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.row_reference import cannot_skip
@@ -239,8 +239,8 @@ class RangeMatcher:
             order = order_of(found, np.zeros(len(found), np.int64), BEST_OF_AN_END_FIRST, self._jit)
             ends = found.last[order]
             found = chosen_matches(found, order[np.append(True, ends[1:] != ends[:-1])] if len(order) else order)
-        output = Output(self._plan, self._runner.measures, self._runner.meter, with_times)
-        for batch in output.batches(part.table, found):
+        writer = RowWriter(self._plan, self._runner.measures, self._runner.meter, with_times)
+        for batch in writer.batches(part.table, found):
             assert batch.matches is not None
             first, last = (rows.astype(np.int64) for rows in (batch.matches.first, batch.matches.last))
             yield Candidates(batch.table, part.places[first], part.places[last], first, batch.matches, batch.events)

@@ -116,7 +116,7 @@ def without_first(batches: Iterable[ResultBatch], rows: int) -> Iterator[ResultB
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class RowWriter:
     """How rows are made of what an engine finds: one way for all of them."""
 
     plan: Plan

@@ -25,7 +25,7 @@ from kleene.engine.match_ids import MATCH_ID
 from kleene.engine.matches import FlatMatches, joined
 from kleene.engine.output import output_schema
 from kleene.engine.protocol import Engine
-from kleene.engine.results import Output, Part, ResultBatch, as_found, in_output_order, table_batches, without_first
+from kleene.engine.results import Part, ResultBatch, RowWriter, as_found, in_output_order, table_batches, without_first
 from kleene.engine.row_output import row_output_schema
 from kleene.errors import ExecutionError, LimitError, UnsupportedError
 from kleene.plan.choice import choose_algorithm
@@ -92,10 +92,10 @@ class Runner:
         Memory does not grow with the result, unless the caller holds all of it, so that nothing need wait on disk.
         """
         budget = Budget(self.plan.limits, table.num_rows) if budget is None else budget
-        output = Output(self.plan, self.measures, self.meter, with_times, id_columns)
+        writer = RowWriter(self.plan, self.measures, self.meter, with_times, id_columns)
         given = 0
         try:
-            parts = self._parts(table, output, budget)
+            parts = self._parts(table, writer, budget)
             for batch in in_output_order(parts, budget, holds_all) if in_order else as_found(parts):
                 given += batch.table.num_rows
                 yield batch
@@ -104,7 +104,7 @@ class Runner:
             if given and not in_order:
                 raise ExecutionError(error.message, hint=error.hint) from None
             budget.restart()
-            parts = self._found(Interpreter(self.plan), table, output, budget)
+            parts = self._found(Interpreter(self.plan), table, writer, budget)
             yield from without_first(in_output_order(parts, budget, holds_all), given)
 
     def find(self, table: pa.Table) -> FlatMatches:
@@ -164,20 +164,20 @@ class Runner:
 
     # --- parts of the result ---------------------------------------------------------------------------------------
 
-    def _parts(self, table: pa.Table, output: Output, budget: Budget) -> Iterator[Part]:
+    def _parts(self, table: pa.Table, writer: RowWriter, budget: Budget) -> Iterator[Part]:
         """What the engine finds; where that is not worth its start, and it is little, what the interpreter finds."""
         if not table.num_rows:
             return
         if self.plan.mode == "compressed":
             yield Part(table_batches(self.compressed(table).to_table()), True)
             return
-        few = self._few(table, output, budget) if self._asks_the_interpreter(table) else None
-        yield from self._found(self.choice.engine, table, output, budget) if few is None else few
+        few = self._few(table, writer, budget) if self._asks_the_interpreter(table) else None
+        yield from self._found(self.choice.engine, table, writer, budget) if few is None else few
 
-    def _found(self, engine: Engine, table: pa.Table, output: Output, budget: Budget) -> Iterator[Part]:
-        return output.parts(engine.start(budget, self.meter).feed(table, is_last=True), budget)
+    def _found(self, engine: Engine, table: pa.Table, writer: RowWriter, budget: Budget) -> Iterator[Part]:
+        return writer.parts(engine.start(budget, self.meter).feed(table, is_last=True), budget)
 
-    def _few(self, table: pa.Table, output: Output, budget: Budget) -> list[Part] | None:
+    def _few(self, table: pa.Table, writer: RowWriter, budget: Budget) -> list[Part] | None:
         """What the interpreter finds; None if that is much, or it meets a limit that the engine may not come near."""
         budget.check_time()
         left = budget.seconds_left
@@ -186,7 +186,7 @@ class Runner:
         found: list[Part] = []
         size = 0
         try:
-            for part in self._found(Interpreter(self.plan), table, output, quick):
+            for part in self._found(Interpreter(self.plan), table, writer, quick):
                 batches = list(part.batches)
                 found.append(Part(batches, part.is_settled))
                 size += sum(batch.table.nbytes for batch in batches)

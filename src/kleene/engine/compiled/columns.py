@@ -190,7 +190,7 @@ class Dictionary:
 
 
 @dataclass(frozen=True, slots=True)
-class EventBindings:
+class OneRow:
     """The event at a row, for expressions over one event."""
 
     columns: dict[str, list[Any]]
@@ -275,7 +275,7 @@ def computed_array(
     mask = np.zeros(max(count, 1), np.uint8)
     for number in range(count):
         try:
-            value = evaluate(expression, EventBindings(columns, number))
+            value = evaluate(expression, OneRow(columns, number))
         except ExecutionError:
             mask[number] = IS_BAD
             continue

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.progress import ProgressQuery
+from kleene.engine.progress import PreparedQuery
 from kleene.engine.streaming import unbounded_state
 from kleene.engine.timeouts import TIMED_OUT
 from kleene.errors import SchemaError, UnsupportedError, printable
@@ -78,7 +78,7 @@ def choose_stream(
         )
     clock = Clock(in_arrival_order, has_watermark, before.delay if before else 0)
     buckets = given.buckets if reads.key else 1
-    query = ProgressQuery(plan, reads.columns).fingerprint
+    query = PreparedQuery(plan, reads.columns).fingerprint
     said = [query, clock.in_arrival_order, clock.lag, buckets, reads.useful]
     said += [output.id_columns, output.carried, output.timeouts]
     return Stream(clock, buckets, hashlib.sha256(repr(said).encode()).hexdigest())

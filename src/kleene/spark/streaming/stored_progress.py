@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kleene.engine.progress import Progress, ProgressQuery
+from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.tasks import Time
 from kleene.spark.streaming.state import BucketState, Head, compressed, decompressed, read_table, stored_table
 from kleene.spark.streaming.task import StreamTask
@@ -16,23 +16,23 @@ from kleene.spark.streaming.task import StreamTask
 MOST_SINCE, TIMES_SMALLER = 8, 8
 """Chunks of events that are kept beside a snapshot, and how many times smaller than it they must be."""
 MOST_READY = 8
-_ready: dict[str, ProgressQuery] = {}
+_ready: dict[str, PreparedQuery] = {}
 
 
-def ready_query(task: StreamTask) -> ProgressQuery:
+def ready_query(task: StreamTask) -> PreparedQuery:
     """The query made ready, once in a process: Spark starts every task with a new copy of all there is."""
     if task.fingerprint not in _ready:
         if len(_ready) >= MOST_READY:
             _ready.pop(next(iter(_ready)))
-        _ready[task.fingerprint] = ProgressQuery(task.plan, task.reads.columns)
+        _ready[task.fingerprint] = PreparedQuery(task.plan, task.reads.columns)
     return _ready[task.fingerprint]
 
 
-def restored_progress(task: StreamTask, head: Head, state: BucketState) -> Progress:
+def restored_progress(task: StreamTask, head: Head, state: BucketState) -> CheckedProgress:
     query, columns = ready_query(task), task.reads.columns
     if not head.engine_bytes:
-        return Progress(query)
-    progress = Progress.restore(query, bytes(decompressed(state.engine.get()[0])))
+        return CheckedProgress(query)
+    progress = CheckedProgress.restore(query, bytes(decompressed(state.engine.get()[0])))
     if head.since_until is not None:
         stored = [state.since.getValue((number,)) for number, _ in head.since]
         events = [columns.empty_table(), *(read_table(part[0], columns) for part in stored)]
@@ -42,7 +42,9 @@ def restored_progress(task: StreamTask, head: Head, state: BucketState) -> Progr
     return progress
 
 
-def store_progress(progress: Progress, events: pa.Table, now: Time | None, head: Head, state: BucketState) -> None:
+def store_progress(
+    progress: CheckedProgress, events: pa.Table, now: Time | None, head: Head, state: BucketState
+) -> None:
     """Stores it; `events` are those it has been fed since it was restored, up to the time `now`."""
     held = progress.held()
     head.runs, head.kept = held.runs, held.events

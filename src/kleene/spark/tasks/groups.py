@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.progress import Progress, ProgressQuery
+from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.results import ResultBatch
 from kleene.engine.run import Runner
 from kleene.engine.sorting import sorted_table
@@ -90,7 +90,7 @@ class GroupMatcher:
     def __init__(self, plan: Plan, columns: pa.Schema, with_times: bool, mixed_by: tuple[str, ...]) -> None:
         self._plan, self._columns, self._with_times, self._mixed_by = plan, columns, with_times, mixed_by
         self._runner = Runner(plan)
-        self._progress: Progress | None = None
+        self._progress: CheckedProgress | None = None
         self._held: list[pa.Table] = []
         self._can_flow = plan.mode == "verbose" and not _needs_all(plan)
 
@@ -108,7 +108,7 @@ class GroupMatcher:
     def _of_part(self, events: pa.Table, is_last: bool) -> Iterator[ResultBatch]:
         if self._progress is None and self._can_flow and not self._held:
             try:
-                self._progress = Progress(ProgressQuery(self._plan, self._columns))
+                self._progress = CheckedProgress(PreparedQuery(self._plan, self._columns))
             except UnsupportedError:
                 self._can_flow = False
         if self._progress is not None:

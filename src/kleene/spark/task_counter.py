@@ -9,7 +9,7 @@ from types import TracebackType
 from pyspark.sql import SparkSession
 
 
-class Progress:
+class TaskCounter:
     """While open, tells `report` every quarter of a second how many tasks are done, of how many that are known."""
 
     def __init__(self, session: SparkSession, report: Callable[[int, int], None]) -> None:
@@ -19,7 +19,7 @@ class Progress:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> TaskCounter:
         self._thread.start()
         return self
 
