@@ -146,7 +146,11 @@ def test_in_process(kind: str, zone: str, tmp_path: Path) -> None:
         "duckdb": lambda: duckdb.from_arrow(table),
         "parquet": lambda: pq.read_table(tmp_path / "events.parquet"),
     }
-    check(inputs[kind](), lambda found: found.to_pylist())
+    as_arrow = {
+        "pandas": lambda found: pa.Table.from_pandas(found, preserve_index=False),
+        "polars": lambda found: found.to_arrow(),
+    }.get(kind, lambda found: found)
+    check(inputs[kind](), lambda found: as_arrow(found).to_pylist())
 
 
 def rows_of_frame(frame: Any) -> list[dict[str, Any]]:
