@@ -165,7 +165,7 @@ class RunProgress:
             for found in self._fed(narrow.slice(begin, PIECE), None, is_last, codes[begin:end]):
                 positions = origins[found.matches.positions].astype(ROW)
                 matches = FlatMatches(found.matches.offsets, found.matches.lengths, positions)
-                yield FoundMatches(table, matches, found.is_settled)
+                yield FoundMatches(table, matches, found.is_settled and (is_last or not self.waits_for_the_end))
             self.budget.reach(end)
             if not is_last:
                 origins = origins[self.kept.origins]
@@ -196,7 +196,7 @@ class RunProgress:
             self._retain(piece)
             if codes is None:
                 self._forget_partitions()
-        yield FoundMatches(piece.table, self._arranged(piece, held), is_last or not self.waits_for_the_end)
+        yield FoundMatches(piece.table, self._arranged(piece, held), True)
 
     def _gives_in_order(self, piece: RunPiece) -> bool:
         """Whether later matches end later."""
