@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
@@ -53,7 +54,7 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
         return Choice("nothing", "no match can exist, so that no event is read", NoMatchEngine())
     name = "compiled" if plan.engine == "auto" else plan.engine
     try:
-        engine = compiled_engine(plan, name == "compiled")
+        engine = _engine_of(plan, name == "compiled")
         if plan.query.schema is not None:
             engine.generated(frozenset(plan.query.schema) if nullable is None else nullable)
     except (NotExpressibleError, UnsupportedError) as reason:
@@ -81,6 +82,19 @@ def _check_algorithm(plan: Plan) -> None:
             )
         if plan.hints.given():
             raise UnsupportedError("the reference engine has no plans", hint="Leave out engine, or plan.")
+
+
+_ENGINES: dict[int, CompiledEngine] = {}
+"""The engines of plans that are in use, by their identity: equal plans may stand at different places of a text."""
+
+
+def _engine_of(plan: Plan, jit: bool) -> CompiledEngine:
+    """The engine of the plan, made once, so that its code is made once for each set of columns with NULLs."""
+    key = id(plan)
+    if key not in _ENGINES:
+        _ENGINES[key] = compiled_engine(plan, jit)
+        weakref.finalize(plan, _ENGINES.pop, key, None)
+    return _ENGINES[key]
 
 
 def compiled_engine(plan: Plan, jit: bool) -> CompiledEngine:

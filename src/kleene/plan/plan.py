@@ -42,7 +42,7 @@ class OneStream:
         return f"one stream: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Plan:
     """`pipeline` is that of a SASE query; row patterns have none."""
 
