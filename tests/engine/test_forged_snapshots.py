@@ -174,7 +174,7 @@ def test_rows_that_were_never_seen_cannot_be_matched() -> None:
     query = kleene.match_recognize("""ORDER BY t MEASURES COUNT(*) AS n ALL ROWS PER MATCH WITH UNMATCHED ROWS
         PATTERN (A B) DEFINE A AS x > 0, B AS x > 100""")
     fed = pa.table({"t": range(3), "x": [1, 2, 3]})
-    with pytest.raises(kleene.SnapshotError, match="'state' does not fit"):
+    with pytest.raises(kleene.SnapshotError, match="'covered' does not fit"):
         forged_parts(query, {"engine": "generated"}, fed, change)
 
 

@@ -363,7 +363,7 @@ def test_explain_looks_at_the_schema_of_a_frame_only(spark) -> None:
     )
     clause = kleene.match_recognize("ORDER BY t MEASURES median(A.x) AS m PATTERN (A+)")
     assert "automaton" in clause.explain(frame)
-    assert "automaton" in kleene.sase("EVENT A a WHERE x > 1").explain(frame, order_by="t")
+    assert "stacks" in kleene.sase("EVENT A a WHERE x > 1").explain(frame, order_by="t")
 
 
 def test_result_without_columns_is_refused(spark) -> None:
