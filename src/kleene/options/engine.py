@@ -35,7 +35,8 @@ class EngineOptions:
     run_limit: the most partial matches that a partition may have at once, or sequences that one event may complete.
     memory_limit: how much the matches, buffers and results of a call may hold, in bytes or as a text like "2 GB"; by
         default half of the memory that the process may use. On Spark it is the limit of a task.
-    match_limit: the most matches of a call; on Spark of a task, on a stream of a task in a micro-batch.
+    match_limit: the most matches of a call; on Spark of a task, on a stream of a piece of up to 262,144
+        events that a bucket takes in a micro-batch.
     time_limit: the most seconds that a call takes, compilation included; on Spark, of a task's piece of work.
         Beyond any of these limits a LimitError says what grew, and how far the call came.
     plan: hints for SASE queries, by name, such as {"operators": "nfa"} or {"scan": "ais"}; see docs/plans.md.
