@@ -28,7 +28,7 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import numpy as np
 import pyarrow as pa

@@ -39,7 +39,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     for item in items:
         if "classic_spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != SPARK:
-            raise pytest.UsageError(f"{item.nodeid} needs Spark: add its file to WITH_SPARK in tests/sharing.py")
+            raise pytest.UsageError(
+                f"{item.nodeid} needs Spark: add its file to WITH_SPARK in tests/support/sharing.py"
+            )
     items.sort(key=lambda item: place_of(item.nodeid))
 
 

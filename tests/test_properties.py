@@ -1,4 +1,4 @@
-"""Properties that hold for every query and table; the generated ones are compared with tests/independent_checker.py."""
+"""Properties that hold for every query and table; the generated ones are compared with independent_checker.py."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import kleene
 from case_files import near
 from independent_checker import conjuncts, has_key, holds, result_rows
-from kleene.ir.text import query_text
-from strategies import Events, event_table, queries, queries_with_events
+from strategies import Events, event_table, queries_with_events
 from structured_query import (
     Aggregate,
     Arithmetic,
@@ -178,25 +177,6 @@ def selected_places(query: StructuredQuery, row: dict[str, Any]) -> list[tuple[i
 def is_subsequence(part: Rows, whole: Rows) -> bool:
     rest = iter(whole)
     return all(any(row == other for other in rest) for row in part)
-
-
-@settings(reproducible, max_examples=150)
-@given(queries())
-def test_printed_query_reads_back_as_an_equal_query(written: StructuredQuery) -> None:
-    query = kleene.sase(str(written))
-    printed = query_text(query.definition)
-    assert kleene.sase(printed) == query
-    assert query_text(kleene.sase(printed).definition) == printed
-
-
-# A bug of kleene: NOT NOT is dropped where it stands side by side, but kept where brackets part it, so that the printed
-# text of the second kind reads back as another query.
-@pytest.mark.parametrize(
-    "condition", ["NOT (a.x IS NOT NULL)", "NOT (a.x NOT IN (1, 2))", "NOT (a.s NOT LIKE 'p')", "NOT (NOT (a.x > 1))"]
-)
-def test_printed_double_negation_reads_back_as_an_equal_query(condition: str) -> None:
-    query = kleene.sase(f"EVENT A a WHERE {condition}")
-    assert kleene.sase(query_text(query.definition)) == query
 
 
 FIXED_QUERY = """
