@@ -87,6 +87,7 @@ LATER_VARIABLE_SEES_EVERY_EVENT = (
 )
 
 
+@pytest.mark.slow
 @settings(reproducible, max_examples=1000)
 @given(queries_with_events())
 @example(NO_EVENTS)
@@ -152,6 +153,7 @@ def assert_satisfies(query: StructuredQuery, row: dict[str, Any]) -> None:
     assert query.having is None or holds(query.having, bound)
 
 
+@pytest.mark.slow
 @settings(reproducible, max_examples=150)
 @given(queries_with_events(format="non_overlapping", all_named=True))
 def test_non_overlapping_matches_are_some_of_all_and_do_not_overlap_in_a_partition(case: Example) -> None:

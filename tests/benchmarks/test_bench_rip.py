@@ -16,6 +16,8 @@ from rip import BALANCED, QUERIES, Claims, Point, clause_of
 from rip_query import RipQuery, checksum_of, rip_query
 from rip_units import Outcome, by_state, in_batches, round_robin, sequential, shared_out
 
+pytestmark = pytest.mark.slow  # its loops are machine code
+
 LENGTH = 14
 # Of little length, so that it cuts matches off; the few of the others that match are planted, across ends of batches.
 SHORT = {"Q2": 4, "Q3": 7, "Q4": 3, "Q8": 6}
