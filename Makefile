@@ -31,7 +31,7 @@ check-java:
 demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated store, on an embedded Spark
 	@$(BIN)/python examples/retail_store.py
 
-# One process for the tests that need Spark, and one for the others; see tests/sharing.py.
+# One process for the tests that need Spark, and one for the others; see tests/support/sharing.py.
 PROCESSES ?= 2
 
 test: check-java lint types ## Lint, types, and all tests

@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,14 +28,17 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+
 import numpy as np
 import pyarrow as pa
 
 import kleene
+from in_ranges import cut_rows
 from kernels import Note, Report, attempted
 from kleene.api import prepare
 from kleene.call import Call
-from kleene.engine.ranges import RangeMatcher, Ranges, Reach, cut_rows, reach_of
+from kleene.engine.ranges import RangeEvents, RangeMatcher, Reach, reach_of
 from kleene.files import write_text
 from rip_query import RipQuery, checksum_of, rip_query
 from rip_units import BATCH, Numbers, Outcome, by_state, in_batches, round_robin, sequential
@@ -504,7 +508,7 @@ def kleene_rows_in_ranges(query: kleene.Query, table: pa.Table, ranges: int) -> 
     assert isinstance(reach, Reach), reach
     begins = [rows.num_rows * number // ranges for number in range(ranges)]
 
-    def matched(part: Ranges) -> int:
+    def matched(part: RangeEvents) -> int:
         return sum(found.table.num_rows for found in RangeMatcher(plan, reach).batches(part))
 
     with ThreadPoolExecutor(ranges) as threads:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import SparkSession
 
+import quick
 import quick_daemon
 from kleene.spark.session import embedded_session
 from quick_jvm import QUICK_JVM
@@ -17,7 +18,20 @@ if TYPE_CHECKING:
     from sharing import BySpark
 
 
+SPARK_TESTS = Path(__file__).parent / "spark"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="leave out tests that need Spark and slow ones, and skip a test where it would make machine code",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("quick"):
+        config.pluginmanager.register(quick)
     if hasattr(config, "workerinput"):
         # Processes that pytest starts are told how wide a terminal is; tests of the command line say that themselves.
         for name in ("COLUMNS", "LINES"):
@@ -25,21 +39,33 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySpark:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySpark | None:
+    if config.getoption("quick"):
+        return None  # without Spark, any process may run any test
     from sharing import BySpark
 
     config.option.loadscopereorder = False  # the order is that of `place_of`
     return BySpark(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not hasattr(config, "workerinput"):
-        return
+    for item in items:
+        if "classic_spark" in getattr(item, "fixturenames", ()) or item.path.is_relative_to(SPARK_TESTS):
+            item.add_marker(pytest.mark.spark)
+    if hasattr(config, "workerinput") and not config.getoption("quick"):
+        put_in_order(items)
+
+
+def put_in_order(items: list[pytest.Item]) -> None:
+    """As several processes run them."""
     from sharing import SPARK, group_of, place_of
 
     for item in items:
         if "classic_spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != SPARK:
-            raise pytest.UsageError(f"{item.nodeid} needs Spark: add its file to WITH_SPARK in tests/sharing.py")
+            raise pytest.UsageError(
+                f"{item.nodeid} needs Spark: add its file to WITH_SPARK in tests/support/sharing.py"
+            )
     items.sort(key=lambda item: place_of(item.nodeid))
 
 

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 import kleene
 import workloads
-from automaton.row_automaton_runner import ways
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.automaton.positions import positions_of
 from kleene.datasets import prices, trades, tweets
@@ -19,21 +18,12 @@ from kleene.engine.row_reference import RowBindings
 from kleene.ir.evaluate import evaluate
 from kleene.schema import Schema
 from kleene.spark.schema import spark_schema
+from planted_ticks import PLANTED
+from row_automaton_runner import ways
 from workloads import MATCH_REGEX, RIP, regex_arguments, rip_clause
 
 # The tasks cannot import this module of the benchmarks; its functions travel whole.
 cloudpickle.register_pickle_by_value(workloads)
-
-# Uniform prices rarely draw six or thirteen ticks in one exact order: for these queries such ticks are planted.
-_ZIGZAG = [10, 20, 30, 25, 15, 28, 40, 30, 18, 25, 35, 20, 12]
-PLANTED = {
-    "Q1": _ZIGZAG,
-    "Q5": _ZIGZAG,
-    "Q6": [20, 30, 25, 35, 28, 10],
-    "Q9": [60, 100, 140, 100, 60, 100, 140, 100, 60, 100, 140, 100, 60],
-    "Q10": [50, 50, 50, 90, 110, 80, 120, 90, 110, 90, 110, 100, 100],
-    "Q11": [70, 75, 85, 95, 105, 115],
-}
 
 
 def ticks(name: str) -> pa.Table:

@@ -9,7 +9,7 @@ from kleene.analysis.analyze import analyze
 from kleene.automaton.model import FormulaClass, Move, Predicate
 from kleene.automaton.nfa import nfa_of
 from kleene.automaton.text import automaton_dot, formula_text
-from lang.test_papers import QUERY_3
+from paper_queries import QUERY_3
 
 
 def edges(text: str, steps: int = 6) -> list[str]:

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kleene
-from automaton.row_automaton_runner import ways
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.automaton.positions import positions_of
 from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.row_reference import PartitionMatcher
 from kleene.ir.row_text import row_query_text
 from kleene.schema import INTEGER, Schema
+from row_automaton_runner import ways
 from row_cases import RowCase, load_rows
 
 LETTERS = "ABC"

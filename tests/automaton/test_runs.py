@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 import kleene
-from automaton.automaton_runner import accepted
+from automaton_runner import accepted
 from case_files import Case, load_all
 from kleene.analysis.analyze import analyze
 from kleene.engine.events import Events

@@ -16,7 +16,7 @@ from kleene.automaton.nfa import nfa_of
 from kleene.automaton.positions import positions_of
 from kleene.automaton.svg import automaton_svg
 from kleene.automaton.text import formula_text
-from lang.test_papers import QUERY_3
+from paper_queries import QUERY_3
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 HOSTILE = "a\"b'<&>]]>\x07\n\u202e\ud800"

@@ -76,6 +76,7 @@ def test_generated_queries_with_all_strategies_in_ranges() -> None:
     assert matched > 12
 
 
+@pytest.mark.slow
 def test_generated_row_patterns_in_ranges() -> None:
     random, matched = Random(5), 0
     for _ in range(600):

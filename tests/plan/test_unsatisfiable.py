@@ -339,6 +339,7 @@ string_atoms = st.one_of(
 )
 
 
+@pytest.mark.slow
 @reproducible(600)
 @given(
     st.one_of(
@@ -372,6 +373,7 @@ def test_integers_that_floats_cannot_tell_apart(where: str) -> None:
         assert satisfying(predicates, domains) is None
 
 
+@pytest.mark.slow
 @reproducible(200)
 @given(conditions(atoms(["x", "y"], ["0", "1", "2", "2.5", str(BIG), str(BIG + 1), f"{BIG}.0"])))
 def test_what_is_said_without_types_holds_with_any(where: str) -> None:
@@ -387,6 +389,7 @@ def test_what_is_said_without_types_holds_with_any(where: str) -> None:
         assert satisfying(predicates, {"x": domains[first], "y": domains[second]}) is None
 
 
+@pytest.mark.slow
 def test_most_contradictions_of_integers_are_found() -> None:
     random = Random(7)
     found: Counter[bool] = Counter()

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from flat_options import call_of
 from kleene.analysis.row_pattern import SortColumn
-from kleene.api import prepare_rows
+from kleene.api import prepare
 from kleene.engine.ranges import Reach, reach_of
 from kleene.engine.run import result_schema, run
 from kleene.spark.candidates import CHOICE, Chooser
@@ -26,7 +27,7 @@ CLAUSE = "PARTITION BY k ORDER BY t MEASURES A.t AS a, B.t AS b PATTERN (A B) DE
 
 
 def task() -> RangeTask:
-    table, plan = prepare_rows(kleene.match_recognize(CLAUSE).definition, EVENTS, {"engine": "generated"})
+    table, plan = prepare(call_of(kleene.match_recognize(CLAUSE).definition, engine="generated"), EVENTS)
     reach = reach_of(plan)
     assert isinstance(reach, Reach)
     order = tuple(SortColumn(name, False, None) for name in ("t", "k", "x"))

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import kleene
+from calls import calls_of, error_of
 from kleene import EngineOptions, SparkOptions, StreamOptions
-from test_options import calls_of, error_of
 
 PAIR = kleene.sase("EVENT SEQ(A a, B b) WHERE [id] WITHIN 1 minute RETURN a.id AS id")
 

@@ -9,7 +9,7 @@ import pytest
 import kleene
 from kleene.spark.schema import spark_schema
 from row_cases import RowCase, check_rows, load_rows, regex_of
-from test_regex import TWEETS
+from tweets import TWEETS
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 

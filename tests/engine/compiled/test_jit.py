@@ -109,6 +109,7 @@ def test_numba_switched_off_means_plain(monkeypatch):
     assert jit.load(SUM, SIGNATURES)["total"]([2, 3]) == 5
 
 
+@pytest.mark.slow
 def test_plain_mode_and_asking_for_the_cache_leave_numba_alone(tmp_path):
     write_helpers(tmp_path, factor=3)
     code = """
@@ -164,6 +165,7 @@ except OverflowError as error:
 """
 
 
+@pytest.mark.slow
 def test_second_process_loads_without_compiling_until_a_helper_changes(tmp_path, folder):
     write_helpers(tmp_path, factor=3)
     assert printed(process(USES_HELPERS, tmp_path)) == "11 [0, 0] too small"
@@ -174,6 +176,7 @@ def test_second_process_loads_without_compiling_until_a_helper_changes(tmp_path,
     assert [path.suffix for path in sorted(folder.iterdir())] == [".bin", ".bin", ".py"] * 2
 
 
+@pytest.mark.slow
 def test_helper_without_text_is_never_taken_for_another(tmp_path):
     code = """
         import types, sys
@@ -192,6 +195,7 @@ def test_helper_without_text_is_never_taken_for_another(tmp_path):
 # ---- several processes
 
 
+@pytest.mark.slow
 def test_processes_compiling_the_same_source_at_once_do_not_disturb_each_other(folder):
     code = f"""
         import threading
@@ -203,6 +207,7 @@ def test_processes_compiling_the_same_source_at_once_do_not_disturb_each_other(f
     assert [path.suffix for path in sorted(folder.iterdir())] == [".py", ".bin"]
 
 
+@pytest.mark.slow
 def test_forked_process_loads():
     # As Spark's Python workers are: the daemon imports, its children work.
     code = f"""

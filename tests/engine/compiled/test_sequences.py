@@ -37,6 +37,7 @@ from kleene.plan.operators import (
     WindowFilter,
 )
 from plan_strategies import OF_SEVERAL_TESTS, Events, PlanCase, random_hints, random_plan, random_statistics
+from quick import first_is_quick
 from regex_strategies import Outcome, outcome, same_result
 from strategies import event_table, queries_with_events, some_examples
 
@@ -224,7 +225,7 @@ def ways(query: kleene.Query, case: PlanCase, chance: Random, count: int) -> Ite
             yield hints, found
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", first_is_quick(range(PARTS)))
 def test_generated_cases(part: int) -> None:
     assert not report(part).problems, "\n\n".join(report(part).problems)
 
@@ -336,7 +337,7 @@ def check_runs(text: str, events: Events, options: dict[str, Any], chance: Rando
             assert as_set(pieces) == as_set(expected), text
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", first_is_quick([1, 2]))
 def test_runs_with_a_negation_index_or_without(seed: int) -> None:
     for text, events, options in with_kleene_plus_and_negation(18, seed):
         check_runs(text, events, options, Random(seed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 SPARK = "spark"
-WITH_SPARK = ("tests/spark/", "tests/test_cli.py", "tests/test_examples.py", "tests/test_workloads.py")
+WITH_SPARK = ("tests/spark/", "tests/cli/test_cli.py", "tests/test_examples.py", "tests/test_workloads.py")
 WITHOUT_SPARK = (
     "tests/spark/test_spark_cluster.py",
     "tests/spark/test_stream_soak.py",
@@ -30,8 +30,8 @@ def group_of(test: str) -> str:
 
     >>> group_of("tests/spark/test_spark_sql.py::test_star[classic]")
     'spark'
-    >>> group_of("tests/test_regex.py::TestErrors::test_position")
-    'tests/test_regex.py'
+    >>> group_of("tests/lang/test_regex.py::TestErrors::test_position")
+    'tests/lang/test_regex.py'
     """
     is_with_spark = test.startswith(WITH_SPARK) and not test.startswith(WITHOUT_SPARK)
     return SPARK if is_with_spark else test.partition("::")[0]

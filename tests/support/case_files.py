@@ -15,7 +15,7 @@ import pyarrow as pa
 import kleene
 from flat_options import arguments
 
-FOLDER = Path(__file__).parent / "cases"
+FOLDER = Path(__file__).parent.parent / "cases"
 NUMBER = "n"
 
 

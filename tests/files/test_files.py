@@ -446,6 +446,7 @@ class TestReplacing:
             fill(Path("/dev/full"))
         assert Path("/dev/full").exists()
 
+    @pytest.mark.slow
     def test_standard_output_that_is_a_file_is_written_to_and_not_replaced(self) -> None:
         Path("out.csv").symlink_to("/dev/stdout")
         code = (

@@ -11,10 +11,12 @@ import rip
 import rip_units
 from kernels import Note
 from kleene.datasets import prices
+from planted_ticks import PLANTED
 from rip import BALANCED, QUERIES, Claims, Point, clause_of
 from rip_query import RipQuery, checksum_of, rip_query
 from rip_units import Outcome, by_state, in_batches, round_robin, sequential, shared_out
-from test_workloads import PLANTED
+
+pytestmark = pytest.mark.slow  # its loops are machine code
 
 LENGTH = 14
 # Of little length, so that it cuts matches off; the few of the others that match are planted, across ends of batches.

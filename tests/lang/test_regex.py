@@ -1,4 +1,4 @@
-"""Every case of the regular-expression operator, its errors, and Python functions in predicates."""
+"""The regular-expression operator: its arguments, and Python functions in predicates."""
 
 from __future__ import annotations
 
@@ -8,32 +8,9 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from row_cases import RowCase, check_rows, load_rows, regex_of
+from tweets import TWEETS
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
-
-
-@pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
-def test_regex_case_on_arrow(case: RowCase) -> None:
-    check_rows(case, regex_of(case).match(case.table, engine="reference"))
-
-
-@pytest.mark.parametrize("case", load_rows("regex", errors=True), ids=lambda case: case.name)
-def test_regex_error(case: RowCase) -> None:
-    with pytest.raises(kleene.KleeneError) as caught:
-        regex_of(case).match(case.table)
-    assert type(caught.value).__name__ == case.item["error"], str(caught.value)
-    for fragment in case.item["says"]:
-        assert fragment in str(caught.value)
-
-
-TWEETS = pa.table(
-    {
-        "author": ["ann", "ann", "bob", "ann", "ann", "ann", "ann", "bob"],
-        "t": [1, 2, 3, 4, 5, 6, 7, 8],
-        "content": ["#a #b", "#b #a", "#a", "x #a #b", "#b y #a", "#a #b", "#a#b", "#c"],
-    }
-)
 
 
 def tags(tweet: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every row-pattern case by the plain engine on Arrow tables, and every error with its position and words."""
+"""Every case of row patterns and of the regular-expression operator, by the plain engine; and every error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from row_cases import RowCase, check_rows, load_rows
+from row_cases import RowCase, check_rows, load_rows, regex_of
 
 
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
@@ -25,6 +25,22 @@ def test_row_pattern_error(case: RowCase) -> None:
             assert getattr(error, place) == case.item[place], str(error)
     for fragment in case.item["says"]:
         assert fragment in str(error)
+
+
+@pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
+@pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
+def test_regex_case_on_arrow(case: RowCase) -> None:
+    check_rows(case, regex_of(case).match(case.table, engine="reference"))
+
+
+@pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
+@pytest.mark.parametrize("case", load_rows("regex", errors=True), ids=lambda case: case.name)
+def test_regex_error(case: RowCase) -> None:
+    with pytest.raises(kleene.KleeneError) as caught:
+        regex_of(case).match(case.table)
+    assert type(caught.value).__name__ == case.item["error"], str(caught.value)
+    for fragment in case.item["says"]:
+        assert fragment in str(caught.value)
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])

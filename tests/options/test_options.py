@@ -14,20 +14,13 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from calls import calls_of, error_of
 from kleene import EngineOptions, SparkOptions, StreamOptions
 
 EVENTS = pa.table({"type": ["A", "A", "B", "C"], "t": [1, 2, 3, 9], "id": [7, 8, 7, 8]})
 PAIR = kleene.sase("EVENT SEQ(A a, B b) WHERE [id] RETURN a.t AS a, b.t AS b")
 ROWS = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A B) DEFINE B AS B.t > A.t")
 OPEN = kleene.sase("EVENT SEQ(A a, A b) WITHIN T RETURN a.t AS a, b.t AS b")
-
-
-def error_of(call: Callable[[], Any]) -> kleene.KleeneError | None:
-    try:
-        call()
-    except kleene.KleeneError as error:
-        return error
-    return None
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
@@ -96,18 +89,6 @@ def test_options_are_values(options: Any) -> None:
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
-
-
-def calls_of(query: kleene.Query) -> dict[str, Callable[..., Any]]:
-    return {
-        "match": query.match,
-        "match_batches": query.match_batches,
-        "explain": query.explain,
-        "progress": query.progress,
-        "compressed": query.compressed,
-        "program": kleene.Program((query,)).match,
-        "program, explained": kleene.Program((query,)).explain,
-    }
 
 
 CALLS = tuple(calls_of(PAIR))

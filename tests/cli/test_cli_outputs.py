@@ -120,11 +120,13 @@ class TestNothingIsLost:
         result = match("--output", target)
         assert (result.exit_code, words in result.stderr) == (4, True), result.stderr
 
+    @pytest.mark.slow
     def test_standard_output_that_is_full(self) -> None:
         result = in_shell("> /dev/full")
         assert result.returncode == 5
         assert result.stderr.splitlines() == ["error: standard output cannot be written: No space left on device"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("command", ["--help", "--version", "explain query.sase --svg"])
     def test_standard_output_that_is_full_whatever_is_said(self, command: str) -> None:
         result = in_shell("> /dev/full", command)
@@ -134,10 +136,12 @@ class TestNothingIsLost:
         Path("loop.csv").symlink_to("loop.csv")
         assert match("--output", "loop.csv").exit_code == 0
 
+    @pytest.mark.slow
     def test_standard_error_that_is_full_changes_no_exit_code(self) -> None:
         Path("wrong.sase").write_text("EVENT")
         assert in_shell("2> /dev/full", "check wrong.sase").returncode == 3
 
+    @pytest.mark.slow
     def test_reader_that_goes_away_ends_it_quietly(self) -> None:
         result = in_shell("| true", "explain query.sase")
         assert (result.returncode, result.stderr) == (141, "")
