@@ -7,13 +7,15 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-versions package lint types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream \
+.PHONY: help setup demo check test test-versions package lint format types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream \
   fuzz soak lock clean check-python check-java
 
-help: ## List the verbs
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+# Behind the @ stands about how long a verb takes on two cores, once everything is set up.
+help: ## List the verbs, with how long they take on two cores
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' \
+	  '{split($$2, told, " @ "); printf "  make %-14s %-12s %s\n", $$1, told[2], told[1]}'
 
-setup: $(STAMP) ## Make .venv and install everything into it
+setup: $(STAMP) ## Make .venv and install everything into it @ long
 
 $(STAMP): pyproject.toml constraints.txt | check-python
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt-get install python3-venv)."; exit 1; }
@@ -28,19 +30,22 @@ check-java:
 	version=$$($$java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
 	test -n "$$version" && test "$$version" -ge 17 || { echo "Spark needs Java 17 or newer: install it (on Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."; exit 1; }
 
-demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated store, on an embedded Spark
+demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated store, on an embedded Spark @ 1 minute
 	@$(BIN)/python examples/retail_store.py
 
-# One process for the tests that need Spark, and one for the others; see tests/support/sharing.py.
 PROCESSES ?= 2
 
-test: check-java lint types ## Lint, types, and all tests
+check: lint types ## Lint, types, and all tests that need neither Spark nor machine code and are not slow @ 2 minutes
+	$(BIN)/python -m pytest --quick --numprocesses $(PROCESSES) --max-worker-restart 0
+
+# One process for the tests that need Spark, and one for the others; see tests/support/sharing.py.
+test: check-java lint types ## Lint, types, and all tests @ 15 minutes
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --max-worker-restart 0
 
 # The oldest and the newest PySpark that pyproject.toml allows.
 SPARK_VERSIONS ?= 4.0.0 4.3.0
 
-test-versions: check-java $(SPARK_VERSIONS:%=test-with-pyspark-%) ## Run the tests of Spark with its oldest and its newest version
+test-versions: check-java $(SPARK_VERSIONS:%=test-with-pyspark-%) ## Run the tests of Spark with its oldest and its newest version @ long
 
 test-with-pyspark-%: | check-python
 	@test -x .venvs/$*/bin/python || $(PYTHON) -m venv .venvs/$*
@@ -48,46 +53,51 @@ test-with-pyspark-%: | check-python
 	.venvs/$*/bin/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,dev]' 'pyspark==$*' --constraint .venvs/$*/constraints.txt
 	.venvs/$*/bin/python -m pytest tests/spark
 
-package: | check-python ## Make dist/kleene.zip, to be shipped to the workers of a cluster
+package: | check-python ## Make dist/kleene.zip, to be shipped to the workers of a cluster @ seconds
 	@mkdir -p dist && rm -f dist/kleene.zip
 	$(PYTHON) -m zipfile -c dist/kleene.zip src/kleene
 
-lint: $(STAMP) ## Check style
-	$(BIN)/ruff format --check --quiet . || { echo "Run: $(BIN)/ruff format ."; exit 1; }
+lint: $(STAMP) ## Check style @ seconds
+	$(BIN)/ruff format --check --quiet . || { echo "Run: make format"; exit 1; }
 	$(BIN)/ruff check --quiet .
 
-types: $(STAMP) ## Check types
+format: $(STAMP) ## Format the code, and mend what ruff can mend @ seconds
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --quiet .
+
+types: $(STAMP) ## Check types @ 1 minute
 	$(BIN)/mypy
 
-bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, the papers' relations
+bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, the papers' relations @ long
 	$(BIN)/python benchmarks/kernels.py
 
-bench-plans: $(STAMP) ## Measure query plans: what each optimization is worth, beside the claims of SASE 2006
+bench-plans: $(STAMP) ## Measure query plans: what each optimization is worth, beside the claims of SASE 2006 @ long
 	$(BIN)/python benchmarks/plans.py
 
-bench-results: $(STAMP) ## Measure what results cost in memory: in batches, and whole
+bench-results: $(STAMP) ## Measure what results cost in memory: in batches, and whole @ long
 	$(BIN)/python benchmarks/results.py
 
-bench-rip: $(STAMP) ## Repeat the experiments of RIP 2013: run-based and state-based parallelism, in threads
+bench-rip: $(STAMP) ## Repeat the experiments of RIP 2013: run-based and state-based parallelism, in threads @ long
 	$(BIN)/python benchmarks/rip.py
 
-bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, beside loops by hand, ranges, memory, growth
+bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, beside loops by hand, ranges, memory, growth @ long
 	$(BIN)/python benchmarks/spark.py
 
-bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency
+bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency @ long
 	$(BIN)/python benchmarks/stream.py
 
-fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries, forge 100,000 snapshots, check bounds
+fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries, forge 100,000 snapshots, check bounds @ long
 	$(BIN)/python benchmarks/fuzz.py
 
-soak: check-java $(STAMP) ## Kill streams on Spark 20 times and compare what they gave out with the answer in batch
+soak: check-java $(STAMP) ## Kill streams on Spark 20 times and compare what they gave out with the answer in batch @ long
 	$(BIN)/python benchmarks/soak.py
 
-lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows
+lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows @ long
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,dev]'
 	{ echo "# The versions that the tests run with; made by 'make lock'."; $(BIN)/pip freeze --exclude-editable; } > constraints.txt
 	@touch $(STAMP)
 
-clean: ## Remove what the other verbs made
+clean: ## Remove what the other verbs made @ seconds
 	rm -rf $(VENV) .venvs dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse

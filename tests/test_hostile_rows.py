@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
+from quick import first_is_quick
 
 NAN = float("nan")
 ROWS = pa.table({"t": [1, 2, 3, 4], "x": [1, 2, 3, 4]})
@@ -36,6 +37,7 @@ def classified(pattern: str, define: str = "", table: pa.Table = ROWS) -> list[s
 # --- patterns that explode -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "define"),
     [
@@ -85,7 +87,7 @@ def conditions(pattern: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first_is_quick(range(8)))
 def test_preference_is_that_of_backtracking(seed):
     chance = random.Random(seed)
     for _ in range(60):

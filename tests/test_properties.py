@@ -104,6 +104,7 @@ def test_matches_are_those_of_the_definition_in_order(case: Example) -> None:
     assert found_rows(query, event_table(events)) == expected
 
 
+@pytest.mark.slow
 @settings(reproducible, max_examples=100)
 @given(queries_with_events(), st.lists(st.integers(0, 8), max_size=4))
 def test_result_does_not_depend_on_how_the_input_is_cut_into_batches(case: Example, cuts: list[int]) -> None:
@@ -116,6 +117,7 @@ def test_result_does_not_depend_on_how_the_input_is_cut_into_batches(case: Examp
     assert found_rows(query, cut_table) == found_rows(query, table)
 
 
+@pytest.mark.slow
 @settings(reproducible, max_examples=100)
 @given(queries_with_events(), st.randoms(use_true_random=False))
 def test_result_does_not_depend_on_the_order_of_rows_when_ties_are_broken(case: Example, random: Any) -> None:
@@ -125,6 +127,7 @@ def test_result_does_not_depend_on_the_order_of_rows_when_ties_are_broken(case: 
     assert found_rows(query, event_table(shuffled), tie_break="n") == expected
 
 
+@pytest.mark.slow
 @settings(reproducible, max_examples=100)
 @given(queries_with_events(all_named=True))
 def test_every_match_satisfies_the_query_by_its_own_row(case: Example) -> None:

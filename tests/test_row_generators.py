@@ -30,6 +30,7 @@ def run_regex(arguments: dict[str, Any], table: pa.Table) -> pa.Table:
 # Cases are legal and give results.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("random_case", "run", "count"), [(random_row_case, run_rows, 300), (random_regex_case, run_regex, 150)]
 )

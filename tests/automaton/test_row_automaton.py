@@ -90,6 +90,7 @@ def patterns(draw, depth: int = 3) -> str:
     return draw(st.sampled_from(["^ ", ""])) + f"({draw(inner)})" + draw(st.sampled_from([" $", ""]))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(patterns(), st.lists(st.sets(st.sampled_from(LETTERS)), min_size=1, max_size=4))
 def test_ways_of_the_automaton_are_those_of_the_plain_engine_in_the_same_order(

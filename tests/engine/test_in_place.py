@@ -64,6 +64,7 @@ def test_generated_sequences_in_place() -> None:
     assert early > 100
 
 
+@pytest.mark.slow
 def test_generated_queries_with_all_strategies_in_place() -> None:
     random, early = Random(2), 0
     for query, events in some_examples(queries_with_events(), lambda _: True, 150, 3):

@@ -248,6 +248,7 @@ def test_time_limit_holds_while_rows_are_made(engine: str) -> None:
         query.match(events(1_500), engine=kleene.EngineOptions(engine, time_limit=0.5))
 
 
+@pytest.mark.slow
 def test_time_limit_holds_while_matches_are_judged() -> None:
     table = pa.table({"type": ["A"] * 200 + ["N"] * 800 + ["B"] * 200, "t": range(1200), "x": [1] * 1200})
     query = kleene.sase("PATTERN SEQ(A a, !(N n), B b) WHERE n.x = a.x + b.x + 100")

@@ -58,6 +58,7 @@ def sase_plan(text: str, options: dict, events, random: Random):
     return prepare(call_of(definition, **options, engine="generated"), events)
 
 
+@pytest.mark.slow
 def test_generated_sequences_in_ranges() -> None:
     random, matched = Random(1), 0
     for _ in range(70):
@@ -67,6 +68,7 @@ def test_generated_sequences_in_ranges() -> None:
     assert matched > 20
 
 
+@pytest.mark.slow
 def test_generated_queries_with_all_strategies_in_ranges() -> None:
     random, matched = Random(2), 0
     for query, events in some_examples(queries_with_events(), lambda _: True, 60, 3):

@@ -191,6 +191,7 @@ class TestJson:
         nested = [[[[text]]]]
         assert read("e.json", json.dumps({"x": text, "y": nested}) + "\n").to_pylist() == [{"x": text, "y": nested}]
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("in_time")
     def test_long_line_is_copied_once(self, monkeypatch) -> None:
         monkeypatch.setattr(json_files, "_BLOCK", 64)

@@ -98,6 +98,7 @@ def test_arguments_of_the_wrong_kind_are_refused(change: dict, words: str) -> No
     assert words in str(caught.value)
 
 
+@pytest.mark.slow
 def test_pattern_of_a_thousand_predicates_is_matched() -> None:
     table = pa.table({"t": list(range(1_000))})
     query = kleene.regex(

@@ -363,6 +363,7 @@ def test_no_assignment_satisfies_what_never_holds(where: str) -> None:
 huge = [str(BIG), str(BIG + 1), f"{BIG}.0", f"{BIG - 1}.0", f"{BIG + 2}.0", str(BIG - 1)]
 
 
+@pytest.mark.slow
 @reproducible(300)
 @given(conditions(atoms(["x", "y", "f"], huge)))
 def test_integers_that_floats_cannot_tell_apart(where: str) -> None:

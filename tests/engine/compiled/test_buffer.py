@@ -69,6 +69,7 @@ def test_runs_merge_when_they_agree_in_what_is_still_read(predicate: str, runs: 
 
 
 class TestCompressed:
+    @pytest.mark.slow
     @pytest.mark.parametrize("algorithm", ["auto", "basic"])
     def test_it_holds_the_matches_of_verbose_mode(self, algorithm: str) -> None:
         seen = 0

@@ -113,6 +113,7 @@ def test_a_limit_that_only_the_interpreter_meets_is_no_error() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["auto", "basic"])
 def test_a_large_table_goes_through_in_pieces(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
     monkeypatch.setattr(run_engine, "PIECE", 2)

@@ -230,6 +230,7 @@ def test_generated_cases(part: int) -> None:
     assert not report(part).problems, "\n\n".join(report(part).problems)
 
 
+@pytest.mark.slow
 def test_the_cases_exercise_every_algorithm() -> None:
     reports = [report(part) for part in range(PARTS)]
     exercised = sum((own.exercised for own in reports), Counter[Any]())
@@ -258,7 +259,7 @@ def with_matches(seeds: range, wanted: Callable[[PlanCase], bool] = lambda _: Tr
 ROOMS = [(1, 1, 4), (3, 2, 4), (2, 7, 8), (1 << 14, 3, 2)]
 
 
-@pytest.mark.parametrize("sizes", ROOMS)
+@pytest.mark.parametrize("sizes", first_is_quick(ROOMS))
 def test_blocks_batches_and_rings_of_any_size(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int]) -> None:
     block, sequences, room = sizes
     monkeypatch.setattr(sequence_engine, "BLOCK", block)
@@ -337,7 +338,8 @@ def check_runs(text: str, events: Events, options: dict[str, Any], chance: Rando
             assert as_set(pieces) == as_set(expected), text
 
 
-@pytest.mark.parametrize("seed", first_is_quick([1, 2]))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
 def test_runs_with_a_negation_index_or_without(seed: int) -> None:
     for text, events, options in with_kleene_plus_and_negation(18, seed):
         check_runs(text, events, options, Random(seed))
@@ -564,7 +566,7 @@ class TestNegations:
         ("pattern", "types"),
         [("A a, !(N n), B b", "ANNB"), ("!(N n), A a, B b", "NNAB"), ("A a, B b, !(N n)", "ABNN")],
     )
-    @pytest.mark.parametrize("tie", ["[id]", "a.id = b.id AND n.id = b.id", "n.id = a.id"])
+    @pytest.mark.parametrize("tie", first_is_quick(["[id]", "a.id = b.id AND n.id = b.id", "n.id = a.id"]))
     def test_only_events_of_the_partition_count(self, pattern: str, types: str, tie: str) -> None:
         text = f"PATTERN SEQ({pattern}) WHERE {tie} WITHIN 9 RETURN a.n AS a, b.n AS b"
         of_none_and_another = iter([None, 2])
@@ -609,7 +611,7 @@ class TestNegations:
         for times in ([infinite] * 3, [-infinite] * 3, [-infinite, 0.0, infinite], [0.0, infinite, infinite]):
             check(text, table_of("".join(re.findall(r"[NAB](?= )", pattern)), times), [])
 
-    @pytest.mark.parametrize("size", [1, 42, 999_999, 5_000_000])
+    @pytest.mark.parametrize("size", first_is_quick([1, 42, 999_999, 5_000_000]))
     def test_parts_of_time_of_every_size(self, size: int) -> None:
         events = table_of("NABNABNABN", [0, 1, 2, 40, 41, 42, 1_000_000, 1_000_001, 1_000_003, 1_000_004])
         for pattern in ("!(N n), A a, B b", "A a, B b, !(N n)", "A a, !(N n), B b"):
