@@ -66,7 +66,7 @@ format: $(STAMP) ## Format the code, and mend what ruff can mend @ seconds
 	$(BIN)/ruff format --quiet .
 	$(BIN)/ruff check --quiet .
 
-types: $(STAMP) ## Check types @ 1 minute
+types: $(STAMP) ## Check types @ seconds
 	$(BIN)/mypy
 
 bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, the papers' relations @ long
