@@ -46,6 +46,11 @@ class Grouped:
     def is_identity(self) -> bool:
         return self.given is None
 
+    @property
+    def is_in_order(self) -> bool:
+        """Whether rows stand in the order of the table, so that partitions do not mix."""
+        return self.given is None or bool((self.given[1:] > self.given[:-1]).all())
+
     @cached_property
     def order(self) -> Array:
         return np.arange(len(self)) if self.given is None else self.given

@@ -24,7 +24,7 @@ from kleene.engine.compiled.arrays.row_groups import (
     ROW_GROUP_START,
     ROW_GROUP_STARTS_END,
 )
-from kleene.engine.compiled.batches import Grouped, group, nullable_names
+from kleene.engine.compiled.batches import Grouped, group, nullable_names, one_group
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.kept import KeptEvents, PartitionStates
 from kleene.engine.compiled.kernel_window import wake_time
@@ -65,9 +65,7 @@ class RowProgress:
     def feed(self, events: pa.Table, now: Time | None = None, is_last: bool = False) -> Iterator[FoundRows]:
         """The matches that no later row can change; those of a whole table in parts of bounded size."""
         is_whole = is_last and self.kept.table is None
-        codes = self.partitions.numbers(events, is_whole)
-        table, codes = self.kept.in_front_of(events, codes)
-        grouped = group(codes, max(len(self.partitions), 1), self.engine.jit)
+        table, grouped = self._grouped(events, is_whole)
         self.nullable |= nullable_names(table)
         groups = self._groups(grouped, is_last)
         if is_whole:
@@ -82,6 +80,14 @@ class RowProgress:
         found = replace(found, counted=own["matches"], unmatched=self._unmatched(found, own))
         self._retain(found, own)
         yield found
+
+    def _grouped(self, events: pa.Table, is_whole: bool) -> tuple[pa.Table, Grouped]:
+        """The rows behind those that are kept, by partition."""
+        if is_whole and not self.engine.query.partition_by:  # a search may be as fast as numbering all rows
+            self.partitions.grow(1)
+            return events, one_group(events.num_rows)
+        table, codes = self.kept.in_front_of(events, self.partitions.numbers(events, is_whole))
+        return table, group(codes, max(len(self.partitions), 1), self.engine.jit)
 
     def _groups(self, grouped: Grouped, is_last: bool) -> Array:
         groups, numbers = np.zeros((len(grouped.numbers), ROW_GROUP_COLUMNS), np.int64), grouped.numbers
@@ -117,8 +123,7 @@ class RowProgress:
         """Whether later matches end later: they do not overlap, and partitions do not mix."""
         after = self.engine.query.definition.after_match or AfterMatch()
         is_apart = not self.engine.gives_all and after.skip is Skip.PAST_LAST_ROW
-        order = grouped.order
-        return is_apart and (grouped.is_identity or bool((order[1:] > order[:-1]).all()))
+        return is_apart and grouped.is_in_order
 
     def _unmatched(self, found: FoundRows, own: dict[str, Array]) -> Array:
         """The positions of the rows of a piece that are decided now and are in no match, as they are given out."""

@@ -200,9 +200,8 @@ class RunProgress:
 
     def _gives_in_order(self, piece: RunPiece) -> bool:
         """Whether later matches end later."""
-        order = piece.grouped.order
-        ascends = piece.grouped.is_identity or bool((order[1:] > order[:-1]).all())
-        return ascends and not self.waits_for_the_end and self.engine.algorithm != "backtrack"
+        is_possible = not self.waits_for_the_end and self.engine.algorithm != "backtrack"
+        return is_possible and piece.grouped.is_in_order
 
     def _parts(self, piece: RunPiece, is_last: bool) -> Iterator[FlatMatches]:
         """All matches that can be given out now, by rows; those that end together are in one part."""
