@@ -84,13 +84,6 @@ class SavedParts:
         return self.table(name, pa.schema([self.columns.field(column) for column in names]))
 
 
-def require_runs(counts: Array, begins: Array, runs: int, part: str) -> None:
-    """The runs of each partition stand behind those of the one before."""
-    require_within(counts, 0, runs + 1, part)
-    require(int(counts.sum()) == runs, part)
-    require(bool((begins == np.cumsum(counts) - counts).all()), part)
-
-
 def require_older(links: Array, part: str, most: int = 1) -> None:
     """Each link leads to something before its own place, or nowhere (-1): following links comes to an end."""
     require_within(links, -most, np.arange(len(links)), part)

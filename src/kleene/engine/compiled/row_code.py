@@ -86,8 +86,6 @@ class GeneratedRows:
     remembers: bool
     integers: int
     floats: int
-    look_back: int
-    look_ahead: int
 
 
 def make_tables(automaton: Automaton) -> Tables:
@@ -196,7 +194,6 @@ class _Generator:
             template("rows"),
         ]
         source = assembled(HEADER, parts)
-        back, ahead = look_around(self.query)
         return GeneratedRows(
             source,
             self._signatures(),
@@ -205,8 +202,6 @@ class _Generator:
             self._remembers(looks),
             FRAME_REGISTERS + self.registers.integers,
             max(self.registers.floats, 1),
-            back,
-            ahead,
         )
 
     def _check_match_numbers(self) -> None:

@@ -29,7 +29,7 @@ from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.kept import KeptEvents, PartitionStates
 from kleene.engine.compiled.kernel_window import wake_time
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.row_code import has_time_window, look_around
+from kleene.engine.compiled.row_code import has_time_window
 from kleene.engine.compiled.row_search import ALL_AT_ONCE, FoundRows, RowCode, Search
 from kleene.engine.events import window_time
 from kleene.engine.protocol import Held, Time
@@ -92,7 +92,7 @@ class RowProgress:
     def _groups(self, grouped: Grouped, is_last: bool) -> Array:
         groups, numbers = np.zeros((len(grouped.numbers), ROW_GROUP_COLUMNS), np.int64), grouped.numbers
         begins, ends = grouped.begins[:-1], grouped.begins[1:]
-        look_ahead = 0 if is_last else look_around(self.engine.query)[1]
+        look_ahead = 0 if is_last else self.engine.look_ahead
         groups[:, ROW_GROUP_FIRST], groups[:, ROW_GROUP_SEEN_END] = begins, ends
         groups[:, ROW_GROUP_END] = groups[:, ROW_GROUP_STARTS_END] = np.maximum(ends - look_ahead, begins)
         groups[:, ROW_GROUP_START] = begins + self.partitions["decided"][numbers]
@@ -144,7 +144,7 @@ class RowProgress:
     def _retain(self, found: FoundRows, own: dict[str, Array]) -> None:
         groups, grouped = found.groups, found.grouped
         start = groups[:, ROW_GROUP_START] - groups[:, ROW_GROUP_FIRST]
-        dropped = np.maximum(start - look_around(self.engine.query)[0], 0)
+        dropped = np.maximum(start - self.engine.look_back, 0)
         covered = own["covered"].copy()
         if len(found.matches):
             lengths = np.maximum(np.diff(found.matches.offsets), 1)  # an empty match is at a row, too

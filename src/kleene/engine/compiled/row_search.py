@@ -57,7 +57,7 @@ from kleene.engine.compiled.batches import (
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError, check_span
 from kleene.engine.compiled.programs import Compiled, Kernel
-from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window
+from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window, look_around
 from kleene.engine.protocol import Time
 from kleene.engine.row_reference import RowMatch, cannot_skip
 from kleene.errors import LimitError
@@ -101,6 +101,7 @@ class RowCode(Compiled[GeneratedRows]):
         automaton = positions_of(query)
         super().__init__(lambda nullable: generate_rows(query, automaton, nullable), jit, automaton)
         self.query, self.run_limit = query, run_limit
+        self.look_back, self.look_ahead = look_around(query)
 
     @property
     def gives_all(self) -> bool:
