@@ -23,7 +23,7 @@ ARROWS = {
     "options": {"ir", "errors"},
     "plan": {"options", "analysis", "ir", "errors", "schema"},
     "automaton": {"plan", "analysis", "ir", "errors", "schema"},
-    "engine": {"automaton", "plan", "options", "analysis", "ir", "errors", "schema"},
+    "engine": {"automaton", "plan", "options", "analysis", "ir", "errors", "schema", "files"},
     "explain": {"engine", "automaton", "plan", "analysis", "ir", "errors"},
     "call": {"engine", "plan", "options", "analysis", "lang", "ir", "errors"},
     "api": {"call", "explain", "engine", "plan", "options", "analysis", "lang", "ir", "errors", "schema", "visible"},

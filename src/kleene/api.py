@@ -12,11 +12,21 @@ from kleene.analysis.analyze import analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
 from kleene.analysis.value_types import FUNCTIONS
-from kleene.call import Call, Input, input_of, is_spark, like_events, read_call, spark_module
+from kleene.call import (
+    Call,
+    Input,
+    as_spark,
+    input_of,
+    is_pandas_on_spark,
+    is_spark,
+    like_events,
+    read_call,
+    spark_module,
+)
 from kleene.engine import compressed
 from kleene.engine.choice import SMALL
 from kleene.engine.columns_read import columns_read
-from kleene.engine.inputs import attributes_of, check_order_columns, make_order_key, read_events, read_rows
+from kleene.engine.inputs import check_order_columns, in_order, make_order_key, open_events, open_rows
 from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, result_schema, run
@@ -56,6 +66,7 @@ class Query:
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
+        as_: str | None = None,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -67,11 +78,13 @@ class Query:
         >>> sase("EVENT SEQ(Shelf a, !(Register r), Exit b) WHERE [id]").match(events, order_by="t").num_rows
         1
 
-        Given a pandas or polars DataFrame, it returns one. Given Spark DataFrames, it returns a lazy Spark DataFrame.
-        Given anything else, it returns a pyarrow.Table. pandas columns are those of `pyarrow.Table.to_pandas()`.
+        Given a pandas or polars frame, it returns a DataFrame of that kind. Given Spark DataFrames, it returns a lazy
+        Spark DataFrame. Given anything else, it returns a pyarrow.Table. pandas columns are those of
+        `pyarrow.Table.to_pandas()`.
 
-        events: a pyarrow.Table, anything with the Arrow C stream protocol (pandas, polars, DuckDB), a Spark DataFrame,
-            or a dict of such things by event type.
+        events: a pyarrow Table, Dataset or RecordBatchReader, a pandas or polars frame, a DuckDB relation, a Spark
+            DataFrame, a list of dicts, the path of a Parquet, CSV or JSON file, anything else with the Arrow C stream
+            protocol, or a dict of such things by event type. Columns that the query does not read do not matter.
         order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. SASE
             queries need it; row patterns and the regular-expression operator say it themselves.
         type_column: the column that tells the type of an event; None if the input has none.
@@ -83,6 +96,7 @@ class Query:
         match_id: for SASE queries, adds a column of that name that depends on nothing but the events of the match, so
             that it is the same in every run, in process and on Spark.
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
+        as_: "arrow", "pandas" or "polars", if the result is to be of another kind than the events.
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks.
         stream: `kleene.StreamOptions`, for streaming DataFrames: their order, and what they may hold.
@@ -97,6 +111,7 @@ class Query:
             format=format,
             match_id=match_id,
             match_order=match_order,
+            as_=as_,
             engine=engine,
             spark=spark,
             stream=stream,
@@ -104,10 +119,11 @@ class Query:
         place = input_of(events)
         call.check_fits(place)
         if place is not Input.TABLE:
-            return spark_module("job").make_job(call, events).matches()
+            found = spark_module("job").make_job(call, as_spark(events)).matches()
+            return found.pandas_api() if is_pandas_on_spark(events) else found
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
-        return like_events(run(plan, table, id_columns=id_columns(call, plan, table)), events)
+        return like_events(run(plan, table, id_columns=id_columns(call, plan, table)), events, call.kind)
 
     def match_batches(
         self,
@@ -198,7 +214,7 @@ class Query:
         place = input_of(events)
         call.check_fits(place)
         if place is not Input.TABLE:
-            return spark_module("job").make_job(call, events).matches()
+            return spark_module("job").make_job(call, as_spark(events)).matches()
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         return Runner(plan).compressed(table)
@@ -212,6 +228,7 @@ class Query:
         tie_break: str | Sequence[str] | None = None,
         params: Mapping[str, str | int] | None = None,
         format: str = "all",
+        as_: str | None = None,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -225,7 +242,7 @@ class Query:
         >>> [progress.feed(piece).to_pylist() for piece in pieces]
         [[{'a': 1, 'b': 2}], [{'a': 1, 'b': 3}]]
 
-        like: a table with the columns of the pieces; its rows do not matter. Results are of its kind.
+        like: a table with the columns of the pieces; its rows do not matter. Results are of its kind, or as `as_` says.
         snapshot: what `Progress.snapshot()` of the same query gave; it goes on from there.
         The other arguments are those of `match`; limits of matches and of time are those of each piece.
         """
@@ -236,6 +253,7 @@ class Query:
             tie_break=tie_break,
             params=params,
             format=format,
+            as_=as_,
             engine=engine,
             spark=spark,
             stream=stream,
@@ -320,15 +338,16 @@ class Progress:
         self._call, self._like = call, like
         table, plan = prepare(call, like, samples=False)
         query = PreparedQuery(plan, table.schema, call.order.columns)
+        self._names = table.column_names
         self._progress = CheckedProgress(query) if snapshot is None else CheckedProgress.restore(query, snapshot)
 
     def feed(self, events: Any) -> Any:
         """The matches that can be given out now."""
-        return like_events(self._progress.feed(self._read(events)), self._like)
+        return like_events(self._progress.feed(self._read(events)), self._like, self._call.kind)
 
     def finish(self) -> Any:
         """The matches that waited for the end; after that nothing can be fed."""
-        return like_events(self._progress.finish(), self._like)
+        return like_events(self._progress.finish(), self._like, self._call.kind)
 
     def snapshot(self) -> bytes:
         """All that is needed to go on from here, also in another process, as bytes."""
@@ -338,7 +357,9 @@ class Progress:
         call = self._call
         if is_row_pattern(call.definition):
             return prepare(call, events)[0]
-        return read_events(events, call.order, call.type_column)[0]
+        source = open_events(events, call.order, call.type_column, call.definition)
+        there = [name for name in self._names if name in source.columns.names]
+        return in_order(source.read(there), call.order)
 
 
 def definition_text(definition: QueryDefinition) -> str:
@@ -351,12 +372,14 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
     Row patterns get the keys that they compute. For a large table, statistics that were not given are measured.
     """
     if is_row_pattern(call.definition):
-        table = read_rows(events)
-        rows = analyze_row_pattern(call.definition, Schema(attributes_of(table.schema)))
+        rows_source = open_rows(events, call.definition)
+        rows = analyze_row_pattern(call.definition, rows_source.schema, rows_source.schema.hidden)
         plan = call.plan(rows)
+        table = rows_source.read(columns_read(rows, rows_source.columns.names, ()))
         return sorted_rows(rows, with_computed_keys(rows, table)), plan
-    table, schema = read_events(events, call.order, call.type_column)
-    query = analyze(call.definition, schema, call.order.order_by)
+    source = open_events(events, call.order, call.type_column, call.definition)
+    query = analyze(call.definition, source.schema, call.order.order_by)
+    table = in_order(source.read(columns_read(query, source.columns.names, call.order.columns)), call.order)
     is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"
     plan = call.plan(query, sampled_statistics(table, query) if is_sampled else None)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)
@@ -383,7 +406,7 @@ def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_a
         if place is Input.TABLE:
             table, plan = prepare(call, events)
         else:
-            job = spark_module("job").make_job(call, events)
+            job = spark_module("job").make_job(call, as_spark(events))
             plan, on_spark = job.plan, job.explanation()
     if call.is_compressed:
         Runner(plan).compressed_engine()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -48,6 +49,7 @@ class Call:
     match_id: bool = False
     match_order: bool = False
     is_compressed: bool = False
+    kind: str | None = None  # of the table that comes out; None is that of the events
     engine: EngineOptions = USUAL_ENGINE
     spark: SparkOptions | None = None
     stream: StreamOptions | None = None
@@ -71,7 +73,9 @@ class Call:
                 )
             case Input.FRAME:
                 _refuse("stream", "for streams", self.stream, "the input is a table")
+                _refuse("as_", "for events in this process", self.kind, "Spark DataFrames were given", _SPARKS_OWN)
             case Input.STREAM:
+                _refuse("as_", "for events in this process", self.kind, "a stream was given")
                 _refuse("match_order", "for tables", self.match_order, "a stream gives out matches as they complete")
                 _refuse(
                     "compressed output",
@@ -85,6 +89,9 @@ class Call:
                     presorted = "On a stream, write stream=kleene.StreamOptions(order='arrival')."
                     hint = presorted if self.spark.is_presorted else f"Leave {name} out."
                     _refuse(name, "for tables", True, "a stream is grouped by its state", hint)
+
+
+_SPARKS_OWN = "Leave it out, and convert the result: toArrow() or toPandas()."
 
 
 def _refuse(name: str, use: str, given: object, why: str, hint: str | None = None) -> None:
@@ -103,6 +110,7 @@ def read_call(
     match_id: bool = False,
     match_order: bool = False,
     is_compressed: bool = False,
+    as_: str | None = None,
     engine: EngineOptions | str | None,
     spark: SparkOptions | None,
     stream: StreamOptions | None,
@@ -117,6 +125,7 @@ def read_call(
         checked_flag("match_id", match_id),
         checked_flag("match_order", match_order),
         checked_flag("compressed", is_compressed),
+        None if as_ is None else checked_choice("as_", as_, KINDS),
         engine_options(engine),
         spark_options(spark),
         stream_options(stream),
@@ -160,7 +169,8 @@ def input_of(events: Any) -> Input:
     """Where the events, or those of a dict, are."""
     if not is_spark(events):
         return Input.TABLE
-    return Input.STREAM if spark_module("layouts.stream_choice").is_stream(events) else Input.FRAME
+    is_stream = spark_module("layouts.stream_choice").is_stream(as_spark(events))
+    return Input.STREAM if is_stream else Input.FRAME
 
 
 def is_spark(events: Any) -> bool:
@@ -174,7 +184,7 @@ def is_spark(events: Any) -> bool:
             )
         return True in kinds
     # By name, so that asking does not import Spark.
-    return _is_frame_of(events, "pyspark.sql")
+    return _is_frame_of(events, "pyspark.sql") or _is_frame_of(events, "pyspark.pandas")
 
 
 def _is_frame_of(events: Any, package: str) -> bool:
@@ -182,14 +192,50 @@ def _is_frame_of(events: Any, package: str) -> bool:
     return any(base.__module__.startswith(package) and base.__name__ == "DataFrame" for base in bases)
 
 
-def like_events(table: Any, events: Any) -> Any:
-    """The result as the kind of table that the events are: pandas, polars, or else Arrow."""
+KINDS = ("arrow", "pandas", "polars")
+
+
+def like_events(found: Any, events: Any, kind: str | None = None) -> Any:
+    """The result as the kind of table that was asked for, or that the events are: pandas, polars, or else Arrow."""
     parts = list(_leaves(events))
-    if parts and all(_is_frame_of(part, "pandas.") for part in parts):
-        return table.replace_schema_metadata(None).to_pandas()
-    if parts and all(_is_frame_of(part, "polars.") for part in parts):
-        return importlib.import_module("polars").from_arrow(table)
-    return table
+    if kind is None:
+        kind = next((name for name in ("pandas", "polars") if parts and all(_is_of(part, name) for part in parts)), "")
+    if kind == "pandas":
+        return found.replace_schema_metadata(None).to_pandas()
+    if kind == "polars":
+        return _polars().from_arrow(found)
+    return found
+
+
+def _polars() -> ModuleType:
+    try:
+        return importlib.import_module("polars")
+    except ModuleNotFoundError:
+        raise UnsupportedError(
+            "as_='polars' needs the package 'polars'", hint="Install it: pip install polars"
+        ) from None
+
+
+def _is_of(events: Any, package: str) -> bool:
+    """Whether the events are a frame of the package: pandas', or polars', lazy or not."""
+    bases = [base for base in type(events).__mro__ if base.__module__.split(".")[0] == package]
+    return any(base.__name__ in ("DataFrame", "LazyFrame") for base in bases)
+
+
+def as_spark(events: Any) -> Any:
+    """The events; those in pandas' way on Spark as Spark's own DataFrames, whose rows have no index."""
+    if isinstance(events, Mapping):
+        return {name: as_spark(part) for name, part in events.items()}
+    if not is_pandas_on_spark(events):
+        return events
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it tells that the index gets lost, which is what is wanted
+        return events.to_spark()
+
+
+def is_pandas_on_spark(events: Any) -> bool:
+    parts = list(_leaves(events))
+    return bool(parts) and all(_is_frame_of(part, "pyspark.pandas") for part in parts)
 
 
 def _leaves(events: Any) -> Sequence[Any]:

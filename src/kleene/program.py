@@ -9,7 +9,7 @@ from typing import Any
 from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
 from kleene.analysis.row_pattern import warn
 from kleene.api import Query, explain_call, prepare
-from kleene.call import Call, Input, input_of, like_events, read_call, spark_module
+from kleene.call import Call, Input, as_spark, input_of, is_pandas_on_spark, like_events, read_call, spark_module
 from kleene.engine.inputs import OrderKey, check_input_names, read_rows
 from kleene.engine.run import run
 from kleene.engine.ties import tie_notes
@@ -43,6 +43,7 @@ class Program:
         tie_break: str | Sequence[str] | None = None,
         params: Mapping[str, str | int] | None = None,
         format: str = "all",
+        as_: str | None = None,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -66,6 +67,7 @@ class Program:
             type_column=type_column,
             tie_break=tie_break,
             format=format,
+            as_=as_,
             engine=engine,
             spark=spark,
             stream=stream,
@@ -74,7 +76,7 @@ class Program:
         _check_fits(calls, place)
         runner: _ArrowRunner | _SparkRunner = _ArrowRunner() if place is Input.TABLE else _SparkRunner()
         # A stream can be read once only, and several queries may want it.
-        given = _tables(events) if place is Input.TABLE else events
+        given = _tables(events) if place is Input.TABLE else as_spark(events)
         made: dict[str, Any] = {}
         results: dict[str, Any] = {}
         for name, definition in _in_order(self.queries, self.names):
@@ -87,8 +89,9 @@ class Program:
                 made[name] = composite
             results[name] = runner.result(composite, definition)
         if place is Input.TABLE:
-            return {name: like_events(results[name], events) for name in self.names}
-        return {name: results[name] for name in self.names}
+            return {name: like_events(results[name], events, as_) for name in self.names}
+        is_like_pandas = is_pandas_on_spark(events)
+        return {name: results[name].pandas_api() if is_like_pandas else results[name] for name in self.names}
 
     def explain(
         self,
@@ -125,7 +128,7 @@ class Program:
         if events is not None:
             place = input_of(_flat(events))
             _check_fits(calls, place)
-            given = _tables(events) if place is Input.TABLE else events
+            given = _tables(events) if place is Input.TABLE else as_spark(events)
         shown = []
         for name, query in zip(self.names, self.queries, strict=True):
             if query.definition.from_stream in self.names or events is None:

@@ -107,6 +107,7 @@ class Schema:
     attributes: tuple[tuple[str, Type], ...]
     type_column: str | None = None
     by_type: tuple[tuple[str, frozenset[str]], ...] | None = None
+    hidden: frozenset[str] = frozenset()  # made for the query's sake: not part of an event
 
     @cached_property
     def _types(self) -> dict[str, Type]:
@@ -137,4 +138,5 @@ class Schema:
 
     def attributes_of(self, event_types: tuple[str, ...]) -> tuple[str, ...]:
         """The attributes that events of at least one of the types have, in the order of the input."""
-        return tuple(name for name in self if any(self.has(event_type, name) for event_type in event_types))
+        shown = (name for name in self if name not in self.hidden)
+        return tuple(name for name in shown if any(self.has(event_type, name) for event_type in event_types))

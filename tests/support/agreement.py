@@ -110,9 +110,9 @@ def disagreement_in_pieces(
 
 
 def in_order(query: kleene.Query, table: pa.Table, options: dict[str, Any]) -> pa.Table:
-    """The rows as the query orders them, without what it added to them."""
-    read = query.progress(table, **arguments(options))._read
-    return read(table).select(table.column_names)
+    """The rows as the query orders them, those of its columns that it reads."""
+    read = query.progress(table, **arguments(options))._read(table)
+    return read.select([name for name in table.column_names if name in read.column_names])
 
 
 def fed_in_pieces(

@@ -24,6 +24,7 @@ from kleene.errors import (
 )
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection, WindowUnit
+from kleene.ir.paths import path_of
 from kleene.ir.pattern import Exclusion, Pattern, Repeat, can_be_empty, first_variables, variables_in
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text
@@ -362,6 +363,15 @@ class _Analysis:
             f"the input has no column '{printable(name)}'",
             f"Columns: {listed(schema)}.{did_you_mean(name, schema)}",
         )
+        path = path_of(name)
+        if path is not None:  # whether its first name was meant for a variable, nobody knows
+            known = sorted(self._variables | self._subsets)
+            message = f"'{printable(path.column)}' is neither a variable of the pattern nor a column of the input"
+            hint = (
+                f"Variables and subsets: {listed(known)}. Columns: {listed(schema)}."
+                f"{did_you_mean(path.column, [*known, *schema])} "
+                "An alias of the table is not known inside of the clause."
+            )
         if attribute.name_span == NO_SPAN:  # an argument of the call, not a word of the query
             raise SchemaError(message, hint=hint)
         raise self.fail(message, attribute.name_span, hint)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kleene.engine.events import TYPE_OF_EVENT, check_order_key
+from kleene.engine.nested import nested_columns, unencoded, unencoded_type, with_nested
 from kleene.engine.sorting import sorted_table
+from kleene.engine.sources import Source, first_line, make_source
 from kleene.errors import SchemaError, did_you_mean, listed, printable, shown
+from kleene.ir.options import RowsPerMatch, Selection
+from kleene.ir.paths import Mention, mentions, path_of
+from kleene.ir.query import QueryDefinition
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -30,6 +33,7 @@ from kleene.schema import (
 )
 
 DEFAULT_TYPE_COLUMN = "type"
+TYPE_FIELD = pa.field(TYPE_OF_EVENT, pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +65,122 @@ def column_names(given: object, argument: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """Events that are not read yet: what is known of their columns, and a way to read some of them, in input order."""
+
+    columns: pa.Schema
+    schema: Schema
+    read: Callable[[Sequence[str]], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """The names of columns that a query and its call use; those of `folded` in any case of letters."""
+
+    exact: frozenset[str]
+    folded: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.exact or (isinstance(name, str) and name.lower() in self.folded)
+
+
+def mentioned_names(
+    definition: QueryDefinition | None, order: OrderKey, type_column: str | None = None
+) -> Mentioned | None:
+    """The columns that matter; None if all of them do, since the query gives out whole events."""
+    if definition is None or _gives_out_events(definition):
+        return None
+    exact, folded = {TYPE_OF_EVENT, type_column or ""}, set()
+    for mention in (*mentions(definition), *map(Mention, order.columns)):
+        path = path_of(mention.name)
+        for name in (mention.name, *([] if path is None else [path.column])):
+            if mention.exact:
+                exact.add(name)
+            else:
+                folded.add(name.lower())
+    return Mentioned(frozenset(exact), frozenset(folded))
+
+
+def _gives_out_events(definition: QueryDefinition) -> bool:
+    if definition.selection is Selection.EVERY_RUN:
+        return definition.measures is None
+    return definition.rows_per_match is not RowsPerMatch.ONE
+
+
+def open_events(
+    events: object, order: OrderKey, type_column: str | None, definition: QueryDefinition | None = None
+) -> EventSource:
+    """The events of a SASE query, or of any query where none is named; only the columns that it reads must be in order.
+
+    >>> source = open_events(pa.table({"type": ["B", "A"], "t": [2, 1]}), OrderKey(("t",)), "type")
+    >>> source.schema.type_column, source.read(["t"]).to_pydict()
+    ('type', {'t': [2, 1]})
+    """
+    used = mentioned_names(definition, order, type_column)
+    if isinstance(events, Mapping):
+        check_input_names(events)
+        if not events:
+            raise SchemaError("the dict of inputs is empty", hint="Give at least one input: {'Shelf': table}.")
+        opened = {
+            name: _opened(part, f"input '{printable(name)}'", order, definition, used) for name, part in events.items()
+        }
+        hidden = frozenset(added for _, names in opened.values() for added in names)
+        return _several({name: source for name, (source, _) in opened.items()}, used, hidden)
+    source, hidden = _opened(events, "the input", order, definition, used)
+    columns = source.columns
+    return EventSource(
+        columns, Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=hidden), source.read
+    )
+
+
+def open_rows(events: object, definition: QueryDefinition | None = None) -> EventSource:
+    """A table for a row pattern, which brings its own order and knows no event types."""
+    if isinstance(events, Mapping):
+        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the table itself.")
+    used = mentioned_names(definition, OrderKey(()))
+    source, hidden = _opened(events, "the input", None, definition, used)
+    return EventSource(source.columns, Schema(attributes_of(source.columns), hidden=hidden), source.read)
+
+
+def read_rows(events: object) -> pa.Table:
+    """All columns of one table."""
+    source = open_rows(events)
+    return source.read(source.columns.names)
+
+
 def read_events(events: object, order: OrderKey, type_column: str | None) -> tuple[pa.Table, Schema]:
-    """The events in their order, and what is known of their columns.
+    """All columns of the events, in their order, and what is known of them.
 
     >>> table, schema = read_events(pa.table({"type": ["B", "A"], "t": [2, 1]}), OrderKey(("t",)), "type")
     >>> table.column("type").to_pylist(), schema.type_column
     (['A', 'B'], 'type')
     """
-    if isinstance(events, Mapping):
-        check_input_names(events)
-        tables = {name: _plain_table(part, f"input '{printable(name)}'") for name, part in events.items()}
-        for name, part in tables.items():
-            check_order_columns(order, part.column_names, f"input '{printable(name)}'")
-        table, schema = _read_inputs(tables)
-    else:
-        table = _plain_table(events, "the input")
-        check_order_columns(order, table.column_names, "the input")
-        schema = Schema(attributes_of(table.schema), checked_type_column(table.schema, type_column))
+    source = open_events(events, order, type_column)
+    return in_order(source.read(source.columns.names), order), source.schema
+
+
+def in_order(table: pa.Table, order: OrderKey) -> pa.Table:
     check_order_key(table, order.order_by)
-    return sorted_table(table, order.columns), schema
+    return sorted_table(table, order.columns)
+
+
+def _opened(
+    events: object,
+    what: str,
+    order: OrderKey | None,
+    definition: QueryDefinition | None,
+    used: Mentioned | None,
+) -> tuple[Source, frozenset[str]]:
+    """The source with parts of nested columns as columns, all of them plain; and which columns were added so."""
+    source = make_source(events, what, used)
+    check_names(source.columns.names, what)
+    named = [*(() if order is None else map(Mention, order.columns))]
+    nested = nested_columns([*named, *(() if definition is None else mentions(definition))], source.columns)
+    source = _plain(with_nested(source, nested), what)
+    if order is not None:
+        check_order_columns(order, source.columns.names, what, source.hint)
+    return source, frozenset(item.name for item in nested)
 
 
 def check_input_names(inputs: Mapping[Any, object]) -> None:
@@ -95,84 +196,36 @@ def check_input_names(inputs: Mapping[Any, object]) -> None:
             )
 
 
-def read_rows(events: object) -> pa.Table:
-    """A table for a row pattern, which brings its own order and knows no event types."""
-    if isinstance(events, Mapping):
-        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the table itself.")
-    return _plain_table(events, "the input")
+def _plain(source: Source, what: str) -> Source:
+    """The source, encodings and string variants made plain; an error names the column that cannot be read."""
 
-
-def _plain_table(events: object, what: str) -> pa.Table:
-    """The input as a table with unique column names, encodings and string variants made plain."""
-    table = _as_table(events, what)
-    check_names(table.column_names, what)
-    for number, column in enumerate(table.schema):
+    def read(names: Sequence[str]) -> pa.Table:
         try:
-            plain = _plain_column(table.column(number))
-            if pa.types.is_string(plain.type):
-                plain.validate(full=True)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-            raise SchemaError(
-                f"the column '{printable(column.name)}' of type {column.type} cannot be read: {_first_line(error)}",
-                hint="Drop it, or convert it first.",
-            ) from None
-        if plain is not table.column(number):
-            table = table.set_column(number, column.name, plain)
-    return table
+            table = source.read(names)
+        except Exception as error:  # what holds the events is somebody else's code
+            raise SchemaError(f"{what} cannot be read: {type(error).__name__}: {first_line(error)}") from None
+        return pa.table([_plain_column(column, name) for name, column in zip(names, table.columns, strict=True)], names)
+
+    columns = pa.schema([pa.field(column.name, unencoded_type(column.type)) for column in source.columns])
+    return Source(columns, read, source.hint)
 
 
-def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_run_end_encoded(column.type):
-        chunks = [pc.run_end_decode(chunk) for chunk in column.chunks]
-        return _plain_column(pa.chunked_array(chunks, column.type.value_type))
-    if pa.types.is_dictionary(column.type):
-        chunks = [chunk.dictionary_decode() for chunk in column.chunks]
-        return _plain_column(pa.chunked_array(chunks, column.type.value_type))
-    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    if pa.types.is_large_binary(column.type) or pa.types.is_binary_view(column.type):
-        return column.cast(pa.binary())
-    return column
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines()
-    return printable(lines[0], 200) if lines else type(error).__name__
-
-
-def _as_table(events: object, what: str) -> pa.Table:
-    if isinstance(events, pa.Table):
-        return events
-    if isinstance(events, pa.RecordBatch):
-        return pa.Table.from_batches([events])
-    if isinstance(events, pa.RecordBatchReader) or hasattr(events, "__arrow_c_stream__"):
-        try:
-            if type(events).__module__.startswith("pandas.") and hasattr(events, "columns"):
-                return pa.Table.from_pandas(events, preserve_index=False)  # an index is not a column
-            reader = events if isinstance(events, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(events)
-            return reader.read_all()
-        except Exception as error:  # the stream is somebody else's code, and may raise anything
-            raise SchemaError(
-                f"{what}, a {type(events).__name__}, cannot be read: {type(error).__name__}: {_first_line(error)}",
-                hint="Convert it to a pyarrow.Table first.",
-            ) from None
-    if hasattr(events, "collect") and type(events).__module__.startswith("polars"):
+def _plain_column(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    try:
+        plain = unencoded(column)
+        if pa.types.is_string(plain.type):
+            plain.validate(full=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaError(
-            f"{what} is a polars {type(events).__name__}, which has no rows yet", hint="Call .collect() on it."
-        )
-    raise SchemaError(
-        f"{what} is {shown(events)}, which cannot be read as events",
-        hint="Events are a pyarrow.Table, anything with the Arrow C stream protocol (a pandas or polars DataFrame, a "
-        "DuckDB result), a Spark DataFrame, or a dict of such things by event type.",
-    )
+            f"the column '{printable(name)}' of type {column.type} cannot be read: {first_line(error)}",
+            hint="Drop it, or convert it first.",
+        ) from None
+    return plain
 
 
 def check_names(names: Sequence[str], what: str) -> None:
     if not names:
         raise SchemaError(f"{what} has no columns", hint="Events need at least a column to order by.")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise SchemaError(f"{what} has two columns '{printable(twice[0])}'", hint="Rename one of them.")
     if TYPE_OF_EVENT in names:
         raise SchemaError(f"{what} has a column '{TYPE_OF_EVENT}', a name that Kleene uses", hint="Rename it.")
 
@@ -232,28 +285,38 @@ def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | Non
     return type_column
 
 
-def check_order_columns(order: OrderKey, columns: Sequence[str], what: str) -> None:
+def check_order_columns(order: OrderKey, columns: Sequence[str], what: str, further: str = "") -> None:
+    """An error if the order names no column; `further` is what else there is to say of the columns."""
     if not order.order_by:
-        raise SchemaError("no order key is given", hint=f"Name the column that orders the events: {listed(columns)}.")
+        raise SchemaError(
+            "no order key is given", hint=f"Name the column that orders the events: {listed(columns)}.{further}"
+        )
     for name in order.columns:
         if name not in columns:
             raise SchemaError(
                 f"{what} has no column '{printable(name)}' to order by",
-                hint=f"Columns: {listed(columns)}.{did_you_mean(name, columns)}",
+                hint=f"Columns: {listed(columns)}.{did_you_mean(name, columns)}{further}",
             )
 
 
-def _read_inputs(tables: dict[str, pa.Table]) -> tuple[pa.Table, Schema]:
-    """Several inputs by event type as one table: all columns of all of them, and the type of each event."""
-    if not tables:
-        raise SchemaError("the dict of inputs is empty", hint="Give at least one input: {'Shelf': table}.")
-    unified = unified_schema({name: table.schema for name, table in tables.items()})
-    parts = []
-    for name, table in tables.items():
-        columns = [_column_or_nulls(table, column, name) for column in unified]
-        columns.append(pa.array([name] * table.num_rows, pa.string()))
-        parts.append(pa.table(columns, schema=unified.append(pa.field(TYPE_OF_EVENT, pa.string()))))
-    return pa.concat_tables(parts), schema_of_inputs({name: table.schema for name, table in tables.items()}, unified)
+def _several(sources: dict[str, Source], used: Mentioned | None, hidden: frozenset[str]) -> EventSource:
+    """Several inputs by event type as one: all columns of all of them, and the type of each event."""
+    schemas = {name: source.columns for name, source in sources.items()}
+    unified = unified_schema(schemas, used)
+
+    def read(names: Sequence[str]) -> pa.Table:
+        wanted = [unified.field(name) for name in names if name != TYPE_OF_EVENT]
+        parts = []
+        for name, source in sources.items():
+            own = source.columns.names
+            # Some column is always read, since the number of rows is known by it.
+            table = source.read([field.name for field in wanted if field.name in own] or own[:1])
+            columns = [_column_or_nulls(table, column, name) for column in wanted]
+            columns.append(pa.array([name] * table.num_rows, pa.string()))
+            parts.append(pa.table(columns, schema=pa.schema([*wanted, TYPE_FIELD])))
+        return pa.concat_tables(parts)
+
+    return EventSource(pa.schema([*unified, TYPE_FIELD]), schema_of_inputs(schemas, unified, hidden), read)
 
 
 def _column_or_nulls(table: pa.Table, column: pa.Field, input_name: str) -> pa.ChunkedArray | pa.Array:
@@ -265,23 +328,27 @@ def _column_or_nulls(table: pa.Table, column: pa.Field, input_name: str) -> pa.C
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaError(
             f"the attribute '{printable(column.name)}' is {values.type} in '{printable(input_name)}', whose values "
-            f"do not all fit {column.type}, the type for all inputs: {_first_line(error)}",
+            f"do not all fit {column.type}, the type for all inputs: {first_line(error)}",
             hint="Cast the attribute to one type in all inputs.",
         ) from None
 
 
-def schema_of_inputs(schemas: Mapping[str, pa.Schema], unified: pa.Schema) -> Schema:
+def schema_of_inputs(
+    schemas: Mapping[str, pa.Schema], unified: pa.Schema, hidden: frozenset[str] = frozenset()
+) -> Schema:
     by_type = tuple((name, frozenset(schema.names)) for name, schema in schemas.items())
-    return Schema(attributes_of(unified), by_type=by_type)
+    return Schema(attributes_of(unified), by_type=by_type, hidden=hidden)
 
 
-def unified_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
-    """All columns of all inputs; a column that several have needs one type that holds the values of each."""
+def unified_schema(schemas: Mapping[str, pa.Schema], used: Mentioned | None = None) -> pa.Schema:
+    """All columns of all inputs; one that several have and that is used needs a type that holds the values of each."""
     found: dict[str, tuple[str, pa.Field]] = {}
     for input_name, schema in schemas.items():
         for column in schema:
             if column.name not in found:
                 found[column.name] = (input_name, column)
+                continue
+            if used is not None and column.name not in used:
                 continue
             earlier_input, earlier = found[column.name]
             try:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.ir.options import Strategy, Window, WindowUnit
+from kleene.ir.paths import path_of
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
 from kleene.ir.query import EquivalenceTest, QueryDefinition
 from kleene.schema import DATE, DURATION, FLOAT, DecimalType, TimestampType, Type
@@ -47,6 +48,11 @@ def name_text(name: str, allow_dash: bool = False) -> str:
     """A name as it must be written: in backquotes where it is not a plain word."""
     plain = r"[^\W\d]\w*(-\w+)*" if allow_dash else r"[^\W\d]\w*"
     return name if re.fullmatch(plain, name) and name.lower() not in _RESERVED else "`" + name.replace("`", "``") + "`"
+
+
+def attribute_text(name: str) -> str:
+    """The name of a column as it must be written; a path into one is written already."""
+    return name_text(name) if path_of(name) is None else name
 
 
 def duration_text(microseconds: int) -> str:
@@ -120,9 +126,9 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
         case ir.Literal(value=value, of_type=of_type):
             return literal_text(value, of_type), _PRIMARY
         case ir.Attribute(variable=None, name=name):
-            return name_text(name), _PRIMARY
+            return attribute_text(name), _PRIMARY
         case ir.Attribute(variable=str() as variable, name=name, position=position):
-            return f"{reference_text(variable, position)}.{name_text(name)}", _PRIMARY
+            return f"{reference_text(variable, position)}.{attribute_text(name)}", _PRIMARY
         case ir.Events(variable=None):
             return "*", _PRIMARY
         case ir.Events(variable=str() as variable, position=Position.EACH):
@@ -206,7 +212,7 @@ def reference_text(variable: str, position: Position) -> str:
 
 
 def equivalence_text(test: EquivalenceTest) -> str:
-    name = name_text(test.attribute)
+    name = attribute_text(test.attribute)
     if test.constant is None:
         return f"[{name}]"
     return f"[{name} = {literal_text(test.constant.value, test.constant.of_type)}]"

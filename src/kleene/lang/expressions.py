@@ -16,7 +16,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
+from lark import Lark, Token, Transformer, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.exceptions import VisitError
 from lark.tree import Meta
 from lark.visitors import v_args
@@ -75,7 +75,9 @@ def build(builder: ExpressionBuilder, grammars: tuple[str, ...], start: str, tex
     if unclosed:
         raise unclosed
     try:
-        return builder.transform(_parser(grammars, start).parse(parsed))
+        tree = _parser(grammars, start).parse(parsed)
+        builder.look_through(tree)
+        return builder.transform(tree)
     except (UnexpectedCharacters, UnexpectedToken) as error:
         raise complaint(error, source, parsed, builder.clauses, builder.expects) from None
     except VisitError as error:
@@ -158,6 +160,9 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def __init__(self, source: SourceText) -> None:
         super().__init__()
         self.source = source
+
+    def look_through(self, tree: Tree[Token]) -> None:
+        """Called before anything is made: what stands later in the text may say what earlier names mean."""
 
     def fail(self, message: str, span: Span, hint: str | None = None) -> KleeneError:
         return QuerySyntaxError(message, self.source.locate(span), hint)
@@ -310,6 +315,20 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def name(self, _: Meta, children: Children) -> Name:
         return Name(children[0])
+
+    # --- parts of nested values ----------------------------------------------------------------------------------
+
+    def field_step(self, _: Meta, children: Children) -> str:
+        return str(children[0])
+
+    def index_step(self, _: Meta, children: Children) -> int:
+        token: Token = children[0]
+        if len(token) > 9:
+            raise self.fail("the position in a list is too large", span_of(token))
+        return self.whole(token)
+
+    def key_step(self, _: Meta, children: Children) -> str:
+        return unquoted(children[0])
 
     # --- literals ----------------------------------------------------------------------------------------------
 

@@ -10,13 +10,14 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from lark import Token
+from lark import Token, Tree
 from lark.tree import Meta
 from lark.visitors import v_args
 
 from kleene.errors import AnalysisError, QuerySyntaxError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
+from kleene.ir.paths import Step, path_text
 from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
 from kleene.lang.expressions import Children, Name, build, check_is_text, span_of
@@ -53,6 +54,10 @@ def parse_within(source: SourceText, text: str) -> QueryDefinition:
     return definition
 
 
+def _is_token(value: object) -> bool:
+    return isinstance(value, Token) and value.type in ("NAME", "QUOTED_NAME")
+
+
 def folded(name: Name) -> str:
     """SQL: a name without quotes is the same in any case, and is shown in capitals."""
     return str(name) if name.quoted else name.upper()
@@ -66,6 +71,10 @@ class _Builder(PatternBuilder):
         *("PARTITION BY", "ORDER BY", "MEASURES", "ONE ROW PER MATCH", "ALL ROWS PER MATCH", "ALL MATCHES"),
         *("AFTER MATCH SKIP", "PATTERN", "SUBSET", "WITHIN", "MAXLENGTH", "DEFINE"),
     )
+
+    def look_through(self, tree: Tree[Token]) -> None:
+        named = [node for wanted in ("pattern_name", "subset") for node in tree.find_data(wanted)]
+        self._pattern_names = {folded(Name(next(node.scan_values(_is_token)))) for node in named}
 
     def variable_name(self, name: Name) -> str:
         return folded(name)
@@ -186,10 +195,15 @@ class _Builder(PatternBuilder):
     # --- references and functions --------------------------------------------------------------------------------
 
     def bare(self, meta: Meta, children: Children) -> ir.Attribute:
-        return _attribute(None, children[0], span_of(meta))
+        name, *steps = children
+        return _attribute(None, name, steps, span_of(meta))
 
     def attribute(self, meta: Meta, children: Children) -> ir.Attribute:
-        return _attribute(children[0], children[1], span_of(meta))
+        """A column of a variable; where the first name is no variable, a part of the column of that name."""
+        first, name, *steps = children
+        if folded(first) in self._pattern_names:
+            return _attribute(first, name, steps, span_of(meta))
+        return _attribute(None, first, [str(name), *steps], span_of(meta))
 
     def all_events(self, meta: Meta, _: Children) -> ir.Events:
         return ir.Events(None, ir.Position.EACH, span=span_of(meta))
@@ -314,10 +328,10 @@ class _Builder(PatternBuilder):
         return ir.Aggregate(function, argument, distinct, final, name.span, span=span)
 
 
-def _attribute(variable: Name | None, name: Name, span: Span) -> ir.Attribute:
+def _attribute(variable: Name | None, name: Name, steps: list[Step], span: Span) -> ir.Attribute:
     return ir.Attribute(
         None if variable is None else folded(variable),
-        str(name),
+        path_text(str(name), steps),
         variable_span=name.span if variable is None else variable.span,
         name_span=name.span,
         exact=name.quoted,

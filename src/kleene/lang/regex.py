@@ -13,6 +13,7 @@ from lark.visitors import v_args
 from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, SchemaError, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import Selection, Strategy
+from kleene.ir.paths import path_text
 from kleene.ir.pattern import Pattern, Repeat, Variable, variables_in
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey
 from kleene.lang.expressions import Children, ExpressionBuilder, build, check_is_text, span_of
@@ -155,8 +156,8 @@ class _ExpressionBuilder(ExpressionBuilder):
         self._functions = functions
 
     def bare(self, meta: Meta, children: Children) -> ir.Attribute:
-        name = children[0]
-        return ir.Attribute(None, str(name), name_span=name.span, span=span_of(meta))
+        name, *steps = children
+        return ir.Attribute(None, path_text(str(name), steps), name_span=name.span, span=span_of(meta))
 
     def call(self, meta: Meta, children: Children) -> ir.Expr:
         name, *arguments = children

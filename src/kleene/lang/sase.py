@@ -17,6 +17,7 @@ from lark.visitors import v_args
 from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import Strategy, Window, WindowParameter, WindowUnit
+from kleene.ir.paths import Step, last_name, path_of, path_text
 from kleene.ir.pattern import Negation, Repeat, Sequence, Variable, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
 from kleene.lang.expressions import (
@@ -249,7 +250,8 @@ class _Builder(ExpressionBuilder):
         if name is not None:
             return Measure(str(name), expression, name.span)
         if isinstance(expression, ir.Attribute):
-            return Measure(expression.name, expression, span_of(meta))
+            path = path_of(expression.name) if expression.span.end > expression.name_span.end else None
+            return Measure(expression.name if path is None else last_name(path), expression, span_of(meta))
         raise self.fail(
             "a value that is not a plain reference needs a name", span_of(meta), "Write: RETURN expression AS name"
         )
@@ -310,10 +312,10 @@ class _Builder(ExpressionBuilder):
         return _Bracketed(tuple(children), span_of(meta))
 
     def equivalence(self, meta: Meta, children: Children) -> EquivalenceTest:
-        name, operator, constant = children
+        name, *steps, operator, constant = children
         if operator is not None and operator not in ("=", "=="):
             raise self.fail("an equivalence test compares with = only", span_of(operator), f"Write: [{name} = …]")
-        return EquivalenceTest(str(name), constant, span_of(meta))
+        return EquivalenceTest(path_text(name, steps), constant, span_of(meta))
 
     def constant(self, meta: Meta, children: Children) -> ir.Literal:
         literal: ir.Literal = children[1]
@@ -347,21 +349,23 @@ class _Builder(ExpressionBuilder):
         return ir.Attribute(None, str(name), name_span=name.span, span=span_of(meta))
 
     def attribute(self, meta: Meta, children: Children) -> ir.Attribute:
-        return _attribute(meta, children[0], ir.Position.EACH, children[1])
+        variable, name, *steps = children
+        return _attribute(meta, variable, ir.Position.EACH, name, steps)
 
     def events(self, meta: Meta, children: Children) -> ir.Events:
         return ir.Events(str(children[0]), ir.Position.ALL, children[0].span, span=span_of(meta))
 
     def events_attribute(self, meta: Meta, children: Children) -> ir.Attribute:
-        return _attribute(meta, children[0], ir.Position.ALL, children[2])
+        variable, _, name, *steps = children
+        return _attribute(meta, variable, ir.Position.ALL, name, steps)
 
     def indexed(self, meta: Meta, children: Children) -> ir.Events:
         variable, index = children
         return ir.Events(str(variable), self._position(variable, index), variable.span, span=span_of(meta))
 
     def indexed_attribute(self, meta: Meta, children: Children) -> ir.Attribute:
-        variable, index, name = children
-        return _attribute(meta, variable, self._position(variable, index), name)
+        variable, index, name, *steps = children
+        return _attribute(meta, variable, self._position(variable, index), name, steps)
 
     def _position(self, variable: Name, index: tuple[str, Span]) -> ir.Position:
         written, span = index
@@ -392,8 +396,9 @@ class _Builder(ExpressionBuilder):
     type_name = ExpressionBuilder.name
 
 
-def _attribute(meta: Meta, variable: Name, position: ir.Position, name: Name) -> ir.Attribute:
-    return ir.Attribute(str(variable), str(name), position, variable.span, name.span, span=span_of(meta))
+def _attribute(meta: Meta, variable: Name, position: ir.Position, name: Name, steps: list[Step]) -> ir.Attribute:
+    whole = path_text(str(name), steps)
+    return ir.Attribute(str(variable), whole, position, variable.span, name.span, span=span_of(meta))
 
 
 def _so_far(argument: ir.Expr) -> ir.Expr:

@@ -27,6 +27,7 @@ from kleene.spark.foreign_code import check_definition
 from kleene.spark.layouts.choosing import Layout, choose_layout
 from kleene.spark.layouts.stream import upstream_of
 from kleene.spark.layouts.stream_choice import choose_stream, is_stream
+from kleene.spark.nested import with_nested
 from kleene.spark.notes import with_notes_of
 from kleene.spark.output import MATCH_ORDER, Output
 from kleene.spark.reads import Reads
@@ -71,6 +72,7 @@ def make_job(
     """
     given, on_stream, order = call.spark or SparkOptions(), call.stream or StreamOptions(), call.order
     is_streaming = is_stream(events)
+    events, nested = with_nested(events, call.definition, order)
     if is_streaming and before is None:
         events = with_clock(events, call.definition, order, on_stream.watermark, on_stream.max_ahead)
 
@@ -82,8 +84,8 @@ def make_job(
     if is_row_pattern(call.definition):
         if not allow_jvm_calls:
             check_definition(call.definition)
-        return _job_on_rows(call, events, choose)
-    source = read_frames(events, order, call.type_column)
+        return _job_on_rows(call, events, nested, choose)
+    source = read_frames(events, order, call.type_column, call.definition, nested)
     plan = call.plan(analyze(call.definition, source.schema, order.order_by))
     reads = _reads_of_events(plan, source.columns, order, given.pushdown)
     output = Output(
@@ -122,9 +124,9 @@ def _reads_of_events(plan: Plan, columns: pa.Schema, order: OrderKey, pushdown: 
     )
 
 
-def _job_on_rows(call: Call, events: Events, choose: Choose) -> Job:
+def _job_on_rows(call: Call, events: Events, nested: frozenset[str], choose: Choose) -> Job:
     """The job for a row pattern, or for the regular-expression operator."""
-    prepared, columns, plan = prepare_rows(call, events)
+    prepared, columns, plan = prepare_rows(call, events, nested)
     query = plan.query
     assert isinstance(query, AnalyzedRowPattern)
     frame, columns = with_keys(prepared.frame, columns, query)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -12,7 +12,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern,
 from kleene.analysis.value_types import type_of
 from kleene.call import Call
 from kleene.engine.columns_read import columns_read
-from kleene.engine.inputs import attributes_of
+from kleene.engine.inputs import OrderKey, attributes_of, mentioned_names
 from kleene.engine.output import arrow_type
 from kleene.engine.rows import with_computed_keys
 from kleene.errors import SchemaError
@@ -21,23 +21,28 @@ from kleene.schema import Schema
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.schema import arrow_schema, spark_schema
-from kleene.spark.source import check_frame_names, session_zone
+from kleene.spark.source import session_zone, with_unique_names
 from kleene.spark.tasks.task import table_of
 
 
-def prepare_rows(call: Call, events: DataFrame | Mapping[str, DataFrame]) -> tuple[Prepared, pa.Schema, Plan]:
-    """What Spark computes beforehand, the columns there are then, and the plan."""
+def prepare_rows(
+    call: Call, events: DataFrame | Mapping[str, DataFrame], nested: frozenset[str] = frozenset()
+) -> tuple[Prepared, pa.Schema, Plan]:
+    """What Spark computes beforehand, the columns there are then, and the plan. `nested` are parts of columns."""
     if isinstance(events, Mapping):
         raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the DataFrame itself.")
-    check_frame_names(events, "the input")
     definition = call.definition
+    used = mentioned_names(definition, OrderKey(()))
+    events = with_unique_names(events, "the input", used)
     prepared = prepare_foreign(definition, events)
     zone = session_zone(events)
-    columns = arrow_schema(prepared.frame.schema, zone)
+    if used is not None:
+        used = replace(used, exact=used.exact.union(prepared.hidden))
+    columns = arrow_schema(prepared.frame.schema, zone, used)
     query = analyze_row_pattern(
-        prepared.definition, Schema(attributes_of(columns)), prepared.hidden, prepared.key_names
+        prepared.definition, Schema(attributes_of(columns)), [*prepared.hidden, *nested], prepared.key_names
     )
-    check_measure_names(definition, Schema(attributes_of(arrow_schema(events.schema, zone))), query.partition_by)
+    check_measure_names(definition, Schema(attributes_of(arrow_schema(events.schema, zone, used))), query.partition_by)
     return prepared, columns, call.plan(query)
 
 

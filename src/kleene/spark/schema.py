@@ -7,6 +7,7 @@ a result is known before anything runs.
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 
 import pyarrow as pa
 from pyspark.sql import types as st
@@ -33,12 +34,21 @@ _SIMPLE: tuple[tuple[type[st.DataType], pa.DataType], ...] = (
 )
 
 
-def arrow_schema(schema: st.StructType, zone: str) -> pa.Schema:
+def arrow_schema(schema: st.StructType, zone: str, used: Container[str] | None = None) -> pa.Schema:
     """The Arrow schema of a Spark schema, timestamps shown in the session's zone.
 
-    Each field remembers its Spark type, since several of those have the same Arrow type.
+    Each field remembers its Spark type, since several of those have the same Arrow type. A column that cannot be handed
+    over is an error if it is among the `used` ones, which without a word are all; else its type does not matter.
     """
-    return pa.schema([_arrow_field(field, zone, field.name) for field in schema.fields])
+    fields = []
+    for field in schema.fields:
+        try:
+            fields.append(_arrow_field(field, zone, field.name))
+        except SchemaError:
+            if used is None or field.name in used:
+                raise
+            fields.append(pa.field(field.name, pa.null()))
+    return pa.schema(fields)
 
 
 def _arrow_field(field: st.StructField, zone: str, column: str) -> pa.Field:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,16 +12,19 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
+    Mentioned,
     OrderKey,
     attributes_of,
     check_input_names,
     check_names,
     check_order_columns,
     checked_type_column,
+    mentioned_names,
     schema_of_inputs,
     unified_schema,
 )
-from kleene.errors import SchemaError, listed
+from kleene.errors import SchemaError, listed, printable
+from kleene.ir.query import QueryDefinition
 from kleene.schema import Schema
 from kleene.spark.names import quoted_column
 from kleene.spark.output import MATCH_ORDER
@@ -36,26 +40,39 @@ class SparkInput:
     schema: Schema
 
 
-def read_frames(events: DataFrame | Mapping[str, DataFrame], order: OrderKey, type_column: str | None) -> SparkInput:
+def read_frames(
+    events: DataFrame | Mapping[str, DataFrame],
+    order: OrderKey,
+    type_column: str | None,
+    definition: QueryDefinition,
+    nested: frozenset[str] = frozenset(),
+) -> SparkInput:
+    """The events of a SASE query; `nested` are columns that were made for parts of others."""
+    used = mentioned_names(definition, order, type_column)
     if isinstance(events, Mapping):
-        return _read_inputs(events, order)
-    check_frame_names(events, "the input")
-    columns = arrow_schema(events.schema, session_zone(events))
+        return _read_inputs(events, order, used, nested)
+    frame = with_unique_names(events, "the input", used)
+    columns = arrow_schema(frame.schema, session_zone(frame), used)
     check_order_columns(order, columns.names, "the input")
-    return SparkInput(events, columns, Schema(attributes_of(columns), checked_type_column(columns, type_column)))
+    found = Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=nested)
+    return SparkInput(frame, columns, found)
 
 
-def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput:
+def _read_inputs(
+    frames: Mapping[str, DataFrame], order: OrderKey, used: Mentioned | None, nested: frozenset[str]
+) -> SparkInput:
     """Several inputs by event type as one DataFrame: all columns of all of them, and the type of each event."""
     schemas: dict[str, pa.Schema] = {}
     check_input_names(frames)
+    frames = {name: with_unique_names(frame, f"input '{printable(name)}'", used) for name, frame in frames.items()}
     for name, frame in frames.items():
-        check_frame_names(frame, f"input '{name}'")
-        schemas[name] = arrow_schema(frame.schema, session_zone(frame))
+        schemas[name] = arrow_schema(frame.schema, session_zone(frame), used)
         check_order_columns(order, frame.columns, f"input '{name}'")
-    unified = unified_schema(schemas)
+    unified = unified_schema(schemas, used)
     if frames:
-        _check_case(unified.names, "the inputs", next(iter(frames.values())))
+        twice = _alike(unified.names, next(iter(frames.values())))
+        if twice:
+            raise _too_alike(twice, "the inputs")
     parts = [_as_unified(frame, name, schemas[name], unified) for name, frame in frames.items()]
     together = parts[0]
     for part in parts[1:]:
@@ -63,27 +80,36 @@ def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput
     columns = unified.append(pa.field(TYPE_OF_EVENT, pa.string()))
     attributes = pa.schema([column for column in unified if column.name != MATCH_ORDER])
     shown = {name: _without(schema, MATCH_ORDER) for name, schema in schemas.items()}
-    return SparkInput(together, columns, schema_of_inputs(shown, attributes))
+    return SparkInput(together, columns, schema_of_inputs(shown, attributes, nested))
 
 
-def check_frame_names(frame: DataFrame, what: str) -> None:
+def with_unique_names(frame: DataFrame, what: str, used: Mentioned | None) -> DataFrame:
+    """The frame without columns that Spark cannot tell apart; an error if the query uses one of them."""
     names = [column for column in frame.columns if column != MATCH_ORDER]
     check_names(names, what)
     ours = next((name for name in names if name.startswith("__kleene_")), None)
     if ours is not None:
         raise SchemaError(f"{what} has a column '{ours}', a name that Kleene uses", hint="Rename it.")
-    _check_case(names, what, frame)
+    alike = _alike(names, frame)
+    if any(used is None or name in used for name in alike):
+        if len(set(alike)) == 1:
+            raise SchemaError(f"{what} has two columns '{printable(alike[0])}'", hint="Rename one of them.")
+        raise _too_alike(alike, what)
+    return frame.drop(*dict.fromkeys(alike)) if alike else frame
 
 
-def _check_case(names: list[str], what: str, frame: DataFrame) -> None:
-    if frame.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
-        folded = [name.lower() for name in names]
-        twice = [name for name in names if folded.count(name.lower()) > 1] if len(set(folded)) < len(folded) else []
-        if twice:
-            raise SchemaError(
-                f"columns of {what} that Spark takes for one: {listed(twice)}",
-                hint="Rename one of them, or set spark.sql.caseSensitive to true.",
-            )
+def _alike(names: list[str], frame: DataFrame) -> list[str]:
+    """The columns that share a name, which for Spark they may do if they differ in case."""
+    is_exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    count = Counter(name if is_exact else name.lower() for name in names)
+    return [name for name in names if count[name if is_exact else name.lower()] > 1]
+
+
+def _too_alike(names: list[str], what: str) -> SchemaError:
+    return SchemaError(
+        f"columns of {what} that Spark takes for one: {listed(names)}",
+        hint="Rename one of them, or set spark.sql.caseSensitive to true.",
+    )
 
 
 def _without(schema: pa.Schema, name: str) -> pa.Schema:

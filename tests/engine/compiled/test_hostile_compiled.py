@@ -239,8 +239,8 @@ def test_snapshots():
 @pytest.mark.parametrize(
     ("before", "then", "options"),
     [
-        (piece("A", 1), piece("A", 5).drop_columns(["x"]), {}),
-        (piece("A", 1), piece("A", 5, x="no"), {}),
+        (piece("A", 1), piece("A", 5).drop_columns(["k"]), {}),
+        (piece("A", 1), piece("A", 5, k="no"), {}),
         (piece("A", 100), piece("B", 50), {}),
         (piece("A", 5, x=3), piece("B", 5, x=2), {"tie_break": "x"}),
         pytest.param(piece("A", LATE), piece("A", EARLY), {}),
