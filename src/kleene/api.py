@@ -26,6 +26,7 @@ from kleene.call import (
 from kleene.engine import compressed
 from kleene.engine.choice import SMALL
 from kleene.engine.columns_read import columns_read
+from kleene.engine.event_types import type_notes
 from kleene.engine.inputs import check_order_columns, in_order, make_order_key, open_events, open_rows
 from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.rows import sorted_rows, with_computed_keys
@@ -123,7 +124,9 @@ class Query:
             return found.pandas_api() if is_pandas_on_spark(events) else found
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
-        return like_events(run(plan, table, id_columns=id_columns(call, plan, table)), events, call.kind)
+        matches = run(plan, table, id_columns=id_columns(call, plan, table))
+        warn(type_notes(plan, table, is_empty=not matches.num_rows))
+        return like_events(matches, events, call.kind)
 
     def match_batches(
         self,
@@ -171,6 +174,7 @@ class Query:
         call.check_fits(Input.TABLE)
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
+        warn(type_notes(plan, table, is_empty=False))
         names = id_columns(call, plan, table)
         batches = (
             batch for found in Runner(plan).batches(table, id_columns=names) for batch in found.table.to_batches()

@@ -10,6 +10,7 @@ from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
 from kleene.analysis.row_pattern import warn
 from kleene.api import Query, explain_call, prepare
 from kleene.call import Call, Input, as_spark, input_of, is_pandas_on_spark, like_events, read_call, spark_module
+from kleene.engine.event_types import type_notes
 from kleene.engine.inputs import OrderKey, check_input_names, read_rows
 from kleene.engine.run import run
 from kleene.engine.ties import tie_notes
@@ -248,7 +249,9 @@ class _ArrowRunner:
         table, plan = prepare(call, events)
         # Matches that are events in turn have an order of their own; only those of the input may tie.
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
-        return self._found(call, table, plan)
+        found = self._found(call, table, plan)
+        warn(type_notes(plan, table, is_empty=not found.num_rows))
+        return found
 
     def _found(self, call: Call, table: Any, plan: Plan) -> Any:
         return run(plan, table, with_times=call.definition.into_stream is not None)

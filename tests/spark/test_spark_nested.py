@@ -93,6 +93,7 @@ def test_columns_that_are_not_read_do_not_matter(frame, classic_spark):
         kleene.sase("PATTERN SEQ(A a, B b)").match(odd, order_by="payload.ts")
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_pandas_on_spark_comes_back_as_such(frame):
     query = kleene.sase("PATTERN SEQ(A a, B b) WHERE a.x = b.x RETURN b.t AS t")
     flat = frame.selectExpr("type", "payload.ts AS t", "payload.user.id AS x")

@@ -13,15 +13,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.text import Text
 
 from kleene.api import last_notes
-from kleene.cli.console import note, note_warning, notes, say, shown
+from kleene.cli.console import note_warning, notes, say, shown
 from kleene.cli.reading import Inputs, read_tables
+from kleene.engine.event_types import missing_types
 from kleene.errors import (
     ExecutionError,
     KleeneError,
     SchemaError,
     UnsupportedError,
-    did_you_mean,
-    listed,
     printable,
 )
 from kleene.files import write_arrow
@@ -40,8 +39,6 @@ def match_in_process(
             write_arrow(table, paths[name])
         _show(name, queries, table.column_names, table.slice(0, limit).to_pylist(), table.num_rows, paths)
         total += table.num_rows
-    if not total and not isinstance(events, dict) and options["type_column"] in events.column_names:
-        _note_missing_types(queries, set(events.column(options["type_column"]).unique().to_pylist()))
     return total
 
 
@@ -110,15 +107,12 @@ def _types_in(events: Any, type_column: str) -> set[str | None] | None:
 
 def _note_missing_types(queries: Program, types: set[str | None]) -> None:
     """When nothing was found, an event type that no event has is the likely reason."""
-    known = sorted(name for name in types if name is not None)
     for query in queries.queries:
-        if query.definition.from_stream in queries.names:
-            continue
-        for variable in variables_in(query.definition.pattern):
-            for name in variable.types:
-                if name not in types:
-                    hint = f"types in the input: {listed(known)}.{did_you_mean(name, known)}"
-                    note(f"note: no event is of type '{printable(name)}'; {hint}", "yellow")
+        if query.definition.from_stream not in queries.names:
+            variables = variables_in(query.definition.pattern)
+            wanted = dict.fromkeys(name for variable in variables for name in variable.types if name not in types)
+            for text in missing_types(list(wanted), list(types), is_empty=True):
+                note_warning(text)
 
 
 def spark_failure(error: Exception) -> Exception:

@@ -315,7 +315,7 @@ class _Builder(ExpressionBuilder):
         name, *steps, operator, constant = children
         if operator is not None and operator not in ("=", "=="):
             raise self.fail("an equivalence test compares with = only", span_of(operator), f"Write: [{name} = …]")
-        return EquivalenceTest(path_text(name, steps), constant, span_of(meta))
+        return EquivalenceTest(path_text(str(name), steps), constant, span_of(meta))
 
     def constant(self, meta: Meta, children: Children) -> ir.Literal:
         literal: ir.Literal = children[1]

@@ -34,6 +34,7 @@ from kleene.spark.reads import Reads
 from kleene.spark.row_source import prepare_rows, with_keys
 from kleene.spark.schema import has_map
 from kleene.spark.source import read_frames
+from kleene.spark.workers import check_workers
 
 SHOWN_MATCH_ORDER = "match_order"
 Events = DataFrame | Mapping[str, DataFrame]
@@ -58,6 +59,7 @@ class Job:
         """The matches, lazily; on a stream, as they complete."""
         if self.plan.pipeline is not None:
             warn(self.plan.pipeline.warnings)
+        check_workers(self.frame.sparkSession)
         found = self.layout.found(self)
         return found if self.finish is None else with_notes_of([found], self.finish(found))
 

@@ -1,0 +1,43 @@
+"""Event types that a query names and no event has: most often they are misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.errors import did_you_mean, listed, printable
+from kleene.plan.plan import Plan
+
+MOST_TYPES = 1_000
+
+
+def type_notes(plan: Plan, table: pa.Table, is_empty: bool) -> Iterator[str]:
+    """What to tell about event types that do not occur.
+
+    A type may well be absent. So something is told where the result `is_empty`, or where another type is nearly
+    called so.
+    """
+    query = plan.query
+    if not isinstance(query, AnalyzedQuery) or query.schema is None or not table.num_rows:
+        return
+    name = query.schema.type_column
+    if name is None or name not in table.column_names:
+        return
+    column = table.column(name)
+    parts = [part.types for part in query.components] + [part.types for part in query.negations]
+    wanted = dict.fromkeys(type_ for types in parts for type_ in types)
+    # Looking for one type ends where it is found, which costs nothing as a rule.
+    missing = [type_ for type_ in wanted if pc.index(column, pa.scalar(type_, column.type)).as_py() < 0]
+    if missing:
+        yield from missing_types(missing, column.unique().slice(0, MOST_TYPES).to_pylist(), is_empty)
+
+
+def missing_types(missing: list[str], types: list[str | None], is_empty: bool) -> Iterator[str]:
+    known = sorted(type_ for type_ in types if type_ is not None)
+    for type_ in missing:
+        similar = did_you_mean(type_, known)
+        if is_empty or similar:
+            yield f"no event is of type '{printable(type_)}'; types in the input: {listed(known)}.{similar}"
