@@ -564,4 +564,6 @@ def check(query: Query, schema: Schema, order_by: Sequence[str]) -> tuple[str, .
     """The warnings about the query for an input of the schema; an error if it does not fit."""
     if order_by:
         check_order_columns(make_order_key(list(order_by), None), list(schema), "the schema")
+    if is_row_pattern(query.definition):
+        return analyze_row_pattern(query.definition, schema).warnings
     return analyze(query.definition, schema, tuple(order_by)).warnings

@@ -39,7 +39,7 @@ class Program:
         self,
         events: Any,
         *,
-        order_by: str | Sequence[str],
+        order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
         params: Mapping[str, str | int] | None = None,

@@ -6,7 +6,10 @@ import os
 import re
 from pathlib import Path
 
+import pyarrow as pa
+
 from kleene.engine.inputs import DEFAULT_TYPE_COLUMN, attributes_of
+from kleene.engine.output import arrow_type
 from kleene.errors import SchemaError, listed, printable
 from kleene.files import find_files, read_arrow
 from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, Schema, Type, decimal, timestamp
@@ -22,7 +25,7 @@ _TYPES: dict[str, Type] = {
 }
 
 
-def parse_schema(text: str, zone: str = "UTC") -> Schema:
+def parse_schema(text: str, zone: str = "UTC", type_column: str = DEFAULT_TYPE_COLUMN) -> Schema:
     """The schema that a path's files have, or that the text lists.
 
     >>> parse_schema("ts timestamp, price decimal(10, 2)").type_of("price")
@@ -33,7 +36,17 @@ def parse_schema(text: str, zone: str = "UTC") -> Schema:
     else:
         attributes = tuple(_column(item) for item in re.split(r",(?![^(]*\))", text))
     names = [name for name, _ in attributes]
-    return Schema(attributes, DEFAULT_TYPE_COLUMN if DEFAULT_TYPE_COLUMN in names else None)
+    return Schema(attributes, type_column if type_column in names else None)
+
+
+def told_types(text: str) -> tuple[tuple[str, pa.DataType], ...]:
+    """The Arrow types of columns, from the same words.
+
+    >>> told_types("ts timestamp, id string")
+    (('ts', TimestampType(timestamp[us])), ('id', DataType(string)))
+    """
+    columns = (_column(item) for item in re.split(r",(?![^(]*\))", text))
+    return tuple((name, arrow_type(type_)) for name, type_ in columns)
 
 
 def _column(text: str) -> tuple[str, Type]:

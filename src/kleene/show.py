@@ -16,18 +16,60 @@ from kleene.visible import visible
 
 _MOST_SHOWN = 3
 _MOST_BATCHES = 6
+_WIDEST = 32
 _BETWEEN = 2  # blanks between columns
 _LEFT_OUT_FIRST = ("read/s", "kept", "seconds", "state", "runs", "read")
 
 
-def match_table(columns: list[str], rows: list[dict[str, Any]], title: str | None = None) -> Table:
+def match_table(
+    columns: list[str], rows: list[dict[str, Any]], title: str | None = None, width: int | None = None
+) -> Table:
+    """The rows, whole events as columns of their attributes; of those columns, as many as there is room for."""
+    flat = [flattened(row, columns) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row)) or columns
+    cells = {name: [value_text(row.get(name)) for row in flat] for name in names}
+    kept = names if width is None else _as_wide_as(names, cells, width)
     shown_title = None if title is None else Text(visible(title))
-    table = Table(title=shown_title, title_justify="left", header_style="bold", show_lines=False)
-    for name in columns:
-        table.add_column(Text(visible(name)), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(value_text(row[name])) for name in columns))
+    left_out = len(names) - len(kept)
+    caption = f"{left_out} more column{'' if left_out == 1 else 's'} not shown" if left_out else None
+    table = Table(title=shown_title, title_justify="left", header_style="bold", caption=caption, caption_justify="left")
+    for name in kept:
+        is_number = any(isinstance(row.get(name), (int, float)) and row[name] is not True for row in flat)
+        table.add_column(Text(visible(name)), overflow="fold", justify="right" if is_number else "left")
+    for row_cells in zip(*(cells[name] for name in kept), strict=True):
+        table.add_row(*map(Text, row_cells))
     return table
+
+
+def flattened(row: dict[str, Any], columns: Iterable[str]) -> dict[str, Any]:
+    """The row with an event's attributes in the place of the event, and those of many events as lists.
+
+    >>> flattened({"id": 7, "a": {"t": 1}, "b": [{"t": 2}, {"t": 3}]}, ["id", "a", "b"])
+    {'id': 7, 'a.t': 1, 'b[].t': [2, 3]}
+    """
+    flat: dict[str, Any] = {}
+    for column in columns:
+        match row[column]:
+            case {**attributes} if attributes:
+                flat |= {f"{column}.{name}": value for name, value in attributes.items()}
+            case [{**first}, *_] as events if first:
+                flat |= {f"{column}[].{name}": [event and event[name] for event in events] for name in first}
+            case value:
+                flat[column] = value
+    return flat
+
+
+def _as_wide_as(names: list[str], cells: dict[str, list[str]], width: int) -> list[str]:
+    """The first columns that fit; a column takes part of a line at most, and its cells are folded then."""
+    kept: list[str] = []
+    left = width - 1
+    for name in names:
+        longest = max(map(len, [name, *cells[name]]))
+        left -= min(longest, _WIDEST) + 3
+        if left < 0 and kept:
+            break
+        kept.append(name)
+    return kept
 
 
 def stream_view(

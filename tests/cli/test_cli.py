@@ -34,7 +34,7 @@ def kleene(*arguments: str, input: str | None = None):
 
 
 def match(*arguments: str):
-    return kleene("match", "query.sase", "--order-by", "t", "--in-process", *arguments)
+    return kleene("match", "query.sase", "--order-by", "t", "--in-process", "--show", "table", *arguments)
 
 
 @pytest.mark.usefixtures("folder")
@@ -43,7 +43,8 @@ class TestMatch:
         result = match("--input", "events.parquet")
         assert result.exit_code == 0
         assert "1 match" in result.stdout
-        assert "type=Shelf t=1 id=x" in result.stdout
+        assert "a.type │ a.t │ a.id" in result.stdout.replace("┃", "│")
+        assert "Shelf  │   1 │ x" in result.stdout
 
     @pytest.mark.parametrize("ending", ["csv", "jsonl"])
     def test_reads_csv_and_json_lines(self, ending: str) -> None:
@@ -165,16 +166,17 @@ class TestMatch:
 
     def test_on_spark(self, spark, monkeypatch) -> None:
         monkeypatch.setattr(spark, "stop", lambda: None)  # the session of all tests goes on
-        command = ("match", "query.sase", "-i", "events.parquet", "-b", "t", "-o", "found.parquet")
-        done = kleene(*command)
+        command = ("match", "query.sase", "-i", "events.parquet", "-b", "t", "-o", "found.parquet", "--spark")
+        done = kleene(*command, "--show", "table")
         assert done.exit_code == 0, done.stderr
         assert "1 match" in done.stdout
         assert pq.read_table("found.parquet").num_rows == 1
         Path("events.jsonl").write_text('{"type": "Shelf", "ts": "2024-01-01T10:00:00", "id": 1}\n')
         Path("one.sase").write_text("EVENT Shelf a WITHIN 1 hour")
-        assert "1 match" in kleene("match", "one.sase", "-i", "events.jsonl", "-b", "ts").stdout
+        one = kleene("match", "one.sase", "-i", "events.jsonl", "-b", "ts", "--spark")
+        assert [json.loads(line)["a"]["id"] for line in one.stdout.splitlines()] == [1]
         Path("damaged.parquet").write_bytes(b"PAR1 this is not Parquet")
-        damaged = kleene("match", "query.sase", "-i", "damaged.parquet", "-b", "t")
+        damaged = kleene("match", "query.sase", "-i", "damaged.parquet", "-b", "t", "--spark")
         assert damaged.exit_code in (4, 5)
         assert len(damaged.stderr.strip().splitlines()) < 5
         Path("query.sase").write_text("EVENT SEQ(Shelf a, Exit b) WHERE a.t + 9223372036854775807 > b.t")
@@ -209,7 +211,7 @@ class TestOneAnswer:
     def both(self, *arguments: str) -> list[str]:
         """What is written in process, which is what Spark writes."""
         command = ("match", "query.sase", "-i", "events.csv", "-b", "ts", *arguments)
-        for place, where in (("here", ["--in-process"]), ("spark", [])):
+        for place, where in (("here", ["--in-process"]), ("spark", ["--spark"])):
             result = kleene(*command, *where, "-o", f"{place}.json")
             assert result.exit_code == 0, result.stderr
         parts = sorted(Path("spark.json").glob("part-*"))
@@ -244,7 +246,10 @@ class TestOneAnswer:
 
     def test_ties_are_told_after_the_rows(self) -> None:
         Path("events.csv").write_text("type,ts,id,took\nA,2024-01-01 10:00:00,x,1\nB,2024-01-01 10:00:00,y,2\n")
-        for where, decides in (["--in-process"], "the order of the input"), ([], "the order of their other values"):
+        for where, decides in (
+            (["--in-process", "--show", "table"], "the order of the input"),
+            (["--spark", "--show", "table"], "the order of their other values"),
+        ):
             result = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", *where)
             assert result.exit_code == 0, result.stderr
             assert result.stderr.strip() == (
@@ -263,7 +268,7 @@ class TestOneAnswer:
         Path("readings/1.csv").write_text(SPRING)
         Path("readings/2.csv").write_text("type,ts,id,took\nA,2024-07-01 10:00:00,x,long\n")
         at_start = EventFiles(Path("readings"), FileKind.CSV, (Path("readings/1.csv"),))
-        monkeypatch.setattr("kleene.cli.reading.find_files", lambda path, zone: at_start)
+        monkeypatch.setattr("kleene.cli.reading.find_files", lambda path, zone, form: at_start)
         arguments = ("--arrival", "--once", "--buckets", "1")
         result = kleene("stream", "query.sase", "-i", "readings", "-b", "ts", *arguments)
         assert result.exit_code == 4, result.stderr

@@ -36,7 +36,7 @@ def kleene(*arguments: str):
 
 
 def match(*arguments: str, source: str = "events.parquet", query: str = "query.sase"):
-    return kleene("match", query, "--input", source, "--order-by", "t", "--in-process", *arguments)
+    return kleene("match", query, "--input", source, "--order-by", "t", "--in-process", "--show", "table", *arguments)
 
 
 def in_shell(redirection: str, command: str = "match query.sase -i events.parquet -b t --in-process"):

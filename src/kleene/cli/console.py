@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from typing import Any, NoReturn, TextIO
 
 import typer
@@ -28,7 +29,29 @@ class _Output(Console):
 output = _Output()
 notes = Console(stderr=True)
 
-NO_MATCH, QUERY_WRONG, INPUT_WRONG, FAILED, INTERRUPTED, NOT_READ = 1, 3, 4, 5, 130, 141
+
+class ExitCode(IntEnum):
+    """How a command ends; `meaning` is what its help and its page in the docs say."""
+
+    meaning: str
+
+    def __new__(cls, number: int, meaning: str) -> ExitCode:
+        member = int.__new__(cls, number)
+        member._value_, member.meaning = number, meaning
+        return member
+
+    DONE = 0, "done, with matches or without"
+    NO_MATCH = 1, "no match, where --fail-if-none asks for one"
+    MISUSED = 2, "the command was used wrongly"
+    QUERY_WRONG = 3, "the query is wrong"
+    INPUT_WRONG = 4, "the input does not fit, or the output may not be written there"
+    FAILED = 5, "matching or writing failed, as on a full disk"
+    INTERRUPTED = 130, "stopped by Ctrl-C"
+    NOT_READ = 141, "the reader of the output went away: a closed pipe"
+
+
+NO_MATCH, QUERY_WRONG, INPUT_WRONG = ExitCode.NO_MATCH, ExitCode.QUERY_WRONG, ExitCode.INPUT_WRONG
+FAILED, INTERRUPTED, NOT_READ = ExitCode.FAILED, ExitCode.INTERRUPTED, ExitCode.NOT_READ
 
 
 def shown(text: str, style: str = "") -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,39 +11,57 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
+from kleene.analysis.row_pattern import is_row_pattern
 from kleene.api import last_notes
-from kleene.cli.console import note_warning, notes, say, shown
-from kleene.cli.reading import Inputs, read_tables
+from kleene.cli.console import note_warning, notes
+from kleene.cli.reading import Inputs, read_tables, size_of
+from kleene.cli.showing import Result, Screen
 from kleene.engine.event_types import missing_types
 from kleene.errors import (
     ExecutionError,
     KleeneError,
     SchemaError,
     UnsupportedError,
-    printable,
 )
 from kleene.files import write_arrow
 from kleene.ir.pattern import variables_in
 from kleene.program import Program
-from kleene.show import match_table
+
+IN_PROCESS_BELOW = 256 << 20
+"""Bytes of input up to which Spark takes longer to start than this process to match."""
+
+
+def choose_place(files: Inputs, on_spark: bool, in_process: bool) -> tuple[bool, str]:
+    """Whether to match on Spark, and why."""
+    size = size_of(files)
+    told = f"{size / 1e6:,.1f} MB of input"
+    if in_process or on_spark:
+        return on_spark, f"{told}, as --{'spark' if on_spark else 'in-process'} says"
+    if size < IN_PROCESS_BELOW:
+        return False, f"{told}, less than {IN_PROCESS_BELOW >> 20} MB; --spark matches on Spark"
+    if importlib.util.find_spec("pyspark") is None:
+        return False, f"{told}; Spark, which large inputs are for, is not installed: pip install 'kleene[spark]'"
+    return True, f"{told}, {IN_PROCESS_BELOW >> 20} MB or more; --in-process matches without Spark"
 
 
 def match_in_process(
-    queries: Program, files: Inputs, options: dict[str, Any], paths: dict[str, Path], limit: int
+    queries: Program, files: Inputs, options: dict[str, Any], paths: dict[str, Path], screen: Screen
 ) -> int:
     events = read_tables(files)
     total = 0
     for name, table in queries.match(events, **options).items():
         if name in paths:
             write_arrow(table, paths[name])
-        _show(name, queries, table.column_names, table.slice(0, limit).to_pylist(), table.num_rows, paths)
+        result = Result(name, table.schema, table.num_rows, screen.first_of(table))
+        screen.show(result, queries, paths)
         total += table.num_rows
     return total
 
 
-def match_on_spark(queries: Program, files: Inputs, options: dict[str, Any], paths: dict[str, Path], limit: int) -> int:
+def match_on_spark(
+    queries: Program, files: Inputs, options: dict[str, Any], paths: dict[str, Path], screen: Screen
+) -> int:
     try:
         from kleene.spark import session as embedded
         from kleene.spark.files import read_spark, session_in_utc, write_spark
@@ -50,12 +69,12 @@ def match_on_spark(queries: Program, files: Inputs, options: dict[str, Any], pat
     except ModuleNotFoundError as error:
         raise UnsupportedError(
             f"matching on Spark needs the package '{error.name}'",
-            hint="Install it with pip install 'pyspark[sql]>=4,<5', or match in this process with --in-process.",
+            hint="Install it with pip install 'kleene[spark]', or match in this process with --in-process.",
         ) from None
     with _progress() as report:
         session = embedded.embedded_session()
         own = session_in_utc(session)
-        results: list[tuple[str, list[str], list[dict[str, Any]], int]] = []
+        results: list[Result] = []
         types: set[str | None] | None = None
         told: dict[str, None] = {}
         try:
@@ -68,30 +87,34 @@ def match_on_spark(queries: Program, files: Inputs, options: dict[str, Any], pat
                 for name, matches in _spark_results(queries, events, options).items():
                     frame = matches.persist()
                     in_order = frame.orderBy("match_order") if "match_order" in frame.columns else frame
-                    rows = in_order.limit(limit).drop("match_order").toArrow().to_pylist()
+                    if screen.limit is not None:
+                        in_order = in_order.limit(screen.limit)
+                    rows = in_order.drop("match_order").toArrow()
                     frame = frame.drop("match_order")
                     if name in paths:
                         write_spark(frame, paths[name])
-                    results.append((name, frame.columns, rows, frame.count()))
+                    results.append(Result(name, rows.schema, frame.count(), rows))
                     told |= dict.fromkeys(last_notes(matches))
-                if not any(count for *_, count in results) and not isinstance(events, dict):
+                if not any(result.count for result in results) and not isinstance(events, dict):
                     types = _types_in(events, options["type_column"])
         except Exception as error:
             raise embedded.kleene_error(error) or spark_failure(error) from None
         finally:
             session.stop()
-    for name, columns, rows, count in results:
-        _show(name, queries, columns, rows, count, paths)
+    for result in results:
+        screen.show(result, queries, paths)
     for text in told:
         note_warning(text)
     if types is not None:
         _note_missing_types(queries, types)
-    return sum(count for *_, count in results)
+    return sum(result.count for result in results)
 
 
 def _spark_results(queries: Program, events: Any, options: dict[str, Any]) -> dict[str, Any]:
     """The results by name; that of a single query with what restores its order."""
     query = queries.queries[0]
+    if is_row_pattern(query.definition):
+        return {queries.names[0]: query.match(events, **options)}
     if len(queries.queries) == 1 and query.definition.from_stream is None:
         return {queries.names[0]: query.match(events, **options, match_order=True)}
     return queries.match(events, **options)
@@ -138,18 +161,3 @@ def _progress() -> Iterator[Any]:
                 progress.update(task, description=f"Matching, {done} of {total} tasks", completed=done, total=total)
 
         yield report
-
-
-def _show(
-    name: str, queries: Program, columns: list[str], rows: list[dict[str, Any]], count: int, paths: dict[str, Path]
-) -> None:
-    title = name if len(queries.names) > 1 else None
-    if rows:
-        say(match_table(columns, rows, title))
-    more = f", the first {len(rows)} shown" if 0 < len(rows) < count else ""
-    line = Text(f"{count:,} match{'' if count == 1 else 'es'}", style="bold") + Text(more)
-    if title and not rows:
-        line = shown(f"{printable(title)}: ") + line
-    say(line)
-    if name in paths:
-        say(shown(f"written to {printable(str(paths[name]), 300)}"), soft_wrap=True)

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
+import shutil
 import sys
+import tempfile
+import tomllib
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kleene.errors import QuerySyntaxError, SchemaError, UnsupportedError, printable
-from kleene.files import EventFiles, find_files, read_arrow
+from kleene.api import Query, match_recognize, regex
+from kleene.errors import QuerySyntaxError, SchemaError, UnsupportedError, listed, printable
+from kleene.files import EventFiles, Form, find_files, read_arrow
 from kleene.program import Program, program
+from kleene.schema_text import told_types
 
 Inputs: TypeAlias = EventFiles | dict[str, EventFiles]
+PLAIN = Form()
 
 
-def read_program(path: Path) -> Program:
+class Language(StrEnum):
+    """The languages of query files; each is also the ending of its files."""
+
+    SASE = "sase"
+    SQL = "sql"
+    REGEX = "regex"
+
+
+def read_program(path: Path, language: Language | None = None) -> Program:
+    """The queries of the file, in the language that was named or that the file's ending names."""
     shown = printable(str(path))
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
@@ -22,13 +40,49 @@ def read_program(path: Path) -> Program:
         raise QuerySyntaxError(f"'{shown}' is not text: byte {error.start} is not UTF-8") from None
     except OSError as error:
         raise SchemaError(f"cannot read the query file '{shown}': {error.strerror}") from None
-    return program(text.removeprefix("\ufeff"))
+    text = text.removeprefix("\ufeff")
+    if language is None:
+        ending = path.suffix.lower().lstrip(".")
+        language = next((one for one in Language if one.value == ending), Language.SASE)
+    match language:
+        case Language.SQL:
+            return Program((match_recognize(_clause_in(text)),))
+        case Language.REGEX:
+            return Program((_regex_query(text, shown),))
+    return program(text)
 
 
-def read_inputs(inputs: list[str], zone: str) -> Inputs:
-    """One input, or several by event type."""
+def _clause_in(text: str) -> str:
+    """The text, which is a clause; a whole SELECT is for Spark."""
+    if re.match(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(SELECT|WITH)\b", text, re.IGNORECASE | re.DOTALL):
+        raise UnsupportedError(
+            "the file has a whole SQL query, and the command line takes a MATCH_RECOGNIZE clause by itself",
+            hint="Write what stands inside of MATCH_RECOGNIZE ( … ); run whole queries from Python: kleene.sql(…).",
+        )
+    return text
+
+
+def _regex_query(text: str, shown: str) -> Query:
+    """The regular-expression operator's arguments, as TOML."""
+    example = "Write TOML: pattern = '. rise+', order_by = 'ts', and the tables [predicates] and [output]."
+    try:
+        arguments = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise QuerySyntaxError(f"'{shown}' is not TOML: {printable(str(error), 200)}", hint=example) from None
+    wanted = {"pattern", "order_by", "predicates", "output"}
+    known = {*wanted, "partition_by"}
+    odd = next((name for name in arguments if name not in known), None)
+    missing = next((name for name in sorted(wanted) if name not in arguments), None)
+    if odd is not None or missing is not None:
+        what = f"has no '{missing}'" if odd is None else f"has '{printable(odd)}', which means nothing"
+        raise QuerySyntaxError(f"'{shown}' {what}", hint=f"It may have: {listed(sorted(known))}. {example}")
+    return regex(**arguments)
+
+
+def read_inputs(inputs: list[str], zone: str, form: Form = PLAIN) -> Inputs:
+    """One input, or several by event type; - is standard input."""
     if len(inputs) == 1 and ("=" not in inputs[0] or os.path.exists(inputs[0])):
-        return find_files(Path(inputs[0]), zone)
+        return find_files(_path_of(inputs[0]), zone, form)
     found: dict[str, EventFiles] = {}
     for item in inputs:
         name, separator, path = item.partition("=")
@@ -41,8 +95,40 @@ def read_inputs(inputs: list[str], zone: str) -> Inputs:
             raise SchemaError(
                 f"two inputs are given for the event type '{printable(name)}'", hint="Put them into one folder."
             )
-        found[name] = find_files(Path(path), zone)
+        found[name] = find_files(_path_of(path), zone, form)
     return found
+
+
+def _path_of(text: str) -> Path:
+    """The path; what comes from standard input is put into a file first, since it may have to be read twice."""
+    if text != "-":
+        return Path(text)
+    first = sys.stdin.buffer.read(1 << 20)
+    folder = tempfile.mkdtemp(prefix="kleene-input-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    kind = "parquet" if first.startswith(b"PAR1") else "jsonl" if first.lstrip().startswith(b"{") else "csv"
+    path = Path(folder, f"standard_input.{kind}")
+    with path.open("wb") as file:
+        file.write(first)
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
+def read_form(delimiter: str, nulls: list[str] | None, schema: str | None, casts: list[str] | None) -> Form:
+    """What the options say about how files are written."""
+    if len(delimiter.replace("\\t", "\t")) != 1:
+        raise SchemaError(f"a delimiter is one character, and '{printable(delimiter)}' was given")
+    types = {} if schema is None else dict(told_types(schema))
+    for item in casts or ():
+        name, separator, type_ = item.partition("=")
+        if not separator:
+            raise SchemaError(f"'{printable(item)}' does not say a type", hint="Write: --cast ts=timestamp")
+        types |= dict(told_types(f"{name} {type_}"))
+    return Form(delimiter.replace("\\t", "\t"), ("", *(nulls or ())), tuple(types.items()))
+
+
+def size_of(files: Inputs) -> int:
+    return sum(file.stat().st_size for part in parts_of(files) for file in part.files)
 
 
 def parts_of(files: Inputs) -> list[EventFiles]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,88 +11,160 @@ import typer
 from rich.text import Text
 
 from kleene import __version__
+from kleene.analysis.row_pattern import is_row_pattern
 from kleene.api import check as check_query
-from kleene.cli.console import NO_MATCH, errors, lost_output, note_warning, say, say_plainly
-from kleene.cli.matching import match_in_process, match_on_spark
-from kleene.cli.reading import read_hints, read_inputs, read_program, read_tables
+from kleene.cli.console import ExitCode, errors, lost_output, note, note_warning, notes, say, say_plainly
+from kleene.cli.matching import choose_place, match_in_process, match_on_spark
+from kleene.cli.reading import Language, read_form, read_hints, read_inputs, read_program, read_tables
+from kleene.cli.showing import make_screen
 from kleene.cli.streaming import check_folders, match_stream, single, stream_places
 from kleene.cli.writing import check_apart, output_paths
 from kleene.errors import UnsupportedError
 from kleene.files import checked_zone
 from kleene.options import EngineOptions, StreamOptions
 from kleene.options.stream import BUCKETS
+from kleene.program import Program
 from kleene.schema_text import parse_schema
 from kleene.show import explanation
 from kleene.visible import visible
 
+_CODES = "Exit codes: " + "; ".join(f"{code.value} {code.meaning}" for code in ExitCode) + "."
+
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Find patterns in event data: sequences, repetitions and absences of events that belong together.",
+    epilog=_CODES,
 )
 
-QueryFile = Annotated[Path, typer.Argument(help="A file with one or more queries, or - for standard input.")]
-OrderBy = Annotated[
-    list[str], typer.Option("--order-by", "-b", help="The column that orders the events; repeat for more.")
+
+def _examples(*lines: str) -> str:
+    return "\n\n".join(["[bold]Examples[/bold]", *(line.replace("[", "\\[") for line in lines)])
+
+
+QueryFile = Annotated[
+    Path,
+    typer.Argument(
+        help="A file with a query, or - for standard input. Its ending says the language: .sase (one or more SASE "
+        "queries), .sql (a MATCH_RECOGNIZE clause), .regex (the regular-expression operator, as TOML)."
+    ),
 ]
+LanguageOption = Annotated[Language | None, typer.Option(help="The language, where the ending does not say it.")]
+InputOption = Annotated[
+    list[str],
+    typer.Option(
+        "--input",
+        "-i",
+        help="A Parquet, CSV or JSON-lines file, a folder of them, or - for standard input; TYPE=PATH for one input "
+        "per event type.",
+    ),
+]
+OrderBy = Annotated[
+    list[str] | None,
+    typer.Option("--order-by", "-b", help="The column that orders the events of a SASE query; repeat for more."),
+]
+TieBreak = Annotated[
+    list[str] | None, typer.Option(help="A column that decides between events of equal order; repeat for more.")
+]
+TypeColumn = Annotated[str, typer.Option(help="The column that tells the type of an event.")]
+Selected = Annotated[str, typer.Option(help="all, or non_overlapping.")]
 Timezone = Annotated[str, typer.Option(help="The zone of times that have none, such as Europe/Berlin.")]
+SchemaOption = Annotated[
+    str | None, typer.Option(help="Types of columns that are not to be guessed: 'ts timestamp, id string'.")
+]
+Cast = Annotated[list[str] | None, typer.Option(help="The type of one column: ts=timestamp; repeat for more.")]
+Delimiter = Annotated[str, typer.Option(help="What stands between the fields of CSV files.")]
+Null = Annotated[list[str] | None, typer.Option(help="A text that is NULL in CSV files; repeat for more.")]
 
 
-@app.command("match")
+@app.command(
+    "match",
+    epilog=_examples(
+        "kleene match theft.sase -i readings.parquet -b ts",
+        "kleene match falls.sql -i trades.csv -o falls.parquet",
+        "cat clicks.jsonl | kleene match funnel.sase -i - -b ts | jq .user",
+        "kleene match theft.sase -i Shelf=shelf.csv -i Exit=exit.csv -b ts --spark",
+    ),
+)
 def match_command(
     query: QueryFile,
-    inputs: Annotated[
-        list[str],
-        typer.Option(
-            "--input",
-            "-i",
-            help="A Parquet, CSV or JSON-lines file, or a folder of them; TYPE=PATH for one input per event type.",
-        ),
-    ],
-    order_by: OrderBy,
-    tie_break: Annotated[
-        list[str] | None, typer.Option(help="A column that decides between events of equal order; repeat for more.")
-    ] = None,
-    type_column: Annotated[str, typer.Option(help="The column that tells the type of an event.")] = "type",
-    format: Annotated[str, typer.Option(help="all, or non_overlapping.")] = "all",
+    inputs: InputOption,
+    order_by: OrderBy = None,
+    language: LanguageOption = None,
+    tie_break: TieBreak = None,
+    type_column: TypeColumn = "type",
+    format: Selected = "all",
     timezone: Timezone = "UTC",
+    schema: SchemaOption = None,
+    cast: Cast = None,
+    delimiter: Delimiter = ",",
+    null: Null = None,
     output_path: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Where to write: a name ending in .parquet, .csv or .json (a folder; a file with --in-process).",
+            help="Where to write: a name ending in .parquet, .csv or .json (a folder, where Spark writes it), or - for "
+            "JSON lines to standard output.",
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")] = False,
-    limit: Annotated[int, typer.Option(help="How many matches to show.", min=0)] = 10,
+    style: Annotated[
+        str | None,
+        typer.Option("--show", help="table or json; by default a table to a terminal, and JSON lines to a pipe."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="How many matches to show; by default a screenful, and all to a pipe.", min=0)
+    ] = None,
     in_process: Annotated[
-        bool,
-        typer.Option("--in-process", help="Match on Arrow in this process, without Spark: quick for small inputs."),
+        bool, typer.Option("--in-process", help="Match in this process, however large the input is.")
     ] = False,
+    on_spark: Annotated[bool, typer.Option("--spark", help="Match on Spark, however small the input is.")] = False,
     fail_if_none: Annotated[
         bool, typer.Option("--fail-if-none", help="Exit with code 1 when there is no match.")
     ] = False,
 ) -> None:
-    """Find the matches of a query among events."""
+    """Find the matches of a query among events. Small inputs are matched in this process, large ones on Spark."""
+    _check_one(in_process, on_spark)
+    if style not in (None, "table", "json"):
+        raise typer.BadParameter("it is table or json", param_hint="--show")
     with errors():
-        queries = read_program(query)
-        files = read_inputs(inputs, checked_zone(timezone))
-        paths = output_paths(queries, query, output_path, overwrite, files)
-        options = {
-            "order_by": order_by,
-            "tie_break": tie_break,
-            "type_column": type_column,
-            "format": format,
-        }
-        runner = match_in_process if in_process else match_on_spark
-        found = runner(queries, files, options, paths, limit)
+        queries = read_program(query, language)
+        files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
+        is_piped = output_path is not None and str(output_path) == "-"
+        paths = output_paths(queries, query, None if is_piped else output_path, overwrite, files)
+        options = _match_options(queries, order_by, tie_break, type_column, format)
+        is_on_spark, why = choose_place(files, on_spark, in_process)
+        if notes.is_terminal:
+            note(f"matching {'on Spark' if is_on_spark else 'in this process'}: {why}", "dim")
+        runner = match_on_spark if is_on_spark else match_in_process
+        found = runner(queries, files, options, paths, make_screen(style, limit, is_piped))
         if fail_if_none and not found:
-            raise typer.Exit(NO_MATCH)
+            raise typer.Exit(ExitCode.NO_MATCH)
 
 
-@app.command()
+def _check_one(in_process: bool, on_spark: bool) -> None:
+    if in_process and on_spark:
+        raise typer.BadParameter("either in this process or on Spark", param_hint="--in-process, --spark")
+
+
+def _match_options(
+    queries: Program, order_by: list[str] | None, tie_break: list[str] | None, type_column: str, format: str
+) -> dict[str, Any]:
+    """The arguments of `match`; what a row pattern says itself must not be given."""
+    options = {"order_by": order_by, "tie_break": tie_break, "type_column": type_column, "format": format}
+    needs_order = any(not is_row_pattern(query.definition) for query in queries.queries)
+    if needs_order and not order_by:
+        raise typer.BadParameter("name the column that orders the events, such as -b ts", param_hint="--order-by")
+    return options
+
+
+@app.command(
+    epilog=_examples(
+        "kleene stream theft.sase -i readings -b ts -w '10 minutes' -o thefts",
+        "kleene stream theft.sase -i readings -b ts --arrival --once",
+    )
+)
 def stream(
     query: QueryFile,
     inputs: Annotated[
@@ -102,7 +175,8 @@ def stream(
             help="A folder that Parquet, CSV or JSON-lines files are put into; TYPE=FOLDER for one per event type.",
         ),
     ],
-    order_by: OrderBy,
+    order_by: OrderBy = None,
+    language: LanguageOption = None,
     watermark: Annotated[
         str | None, typer.Option("--watermark", "-w", help="How long to wait for events that are late: '10 minutes'.")
     ] = None,
@@ -123,12 +197,14 @@ def stream(
         Path | None,
         typer.Option(help="The folder that remembers how far the stream is; by default _checkpoint in the output."),
     ] = None,
-    type_column: Annotated[str, typer.Option(help="The column that tells the type of an event.")] = "type",
-    tie_break: Annotated[
-        list[str] | None, typer.Option(help="A column that decides between events of equal order; repeat for more.")
-    ] = None,
-    format: Annotated[str, typer.Option(help="all, or non_overlapping.")] = "all",
+    type_column: TypeColumn = "type",
+    tie_break: TieBreak = None,
+    format: Selected = "all",
     timezone: Timezone = "UTC",
+    schema: SchemaOption = None,
+    cast: Cast = None,
+    delimiter: Delimiter = ",",
+    null: Null = None,
     every: Annotated[str, typer.Option(help="How often to look for new files.")] = "1 second",
     max_files: Annotated[int | None, typer.Option(help="The most files in a micro-batch.", min=1)] = None,
     buckets: Annotated[int, typer.Option(help="Groups that keys are put together in.", min=1)] = BUCKETS,
@@ -149,14 +225,12 @@ def stream(
             "a checkpoint says which matches have been written: say where to, with --output", param_hint="--checkpoint"
         )
     with errors():
-        one = single(read_program(query))
-        files = read_inputs(inputs, checked_zone(timezone))
+        queries = read_program(query, language)
+        one = single(queries)
+        files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         check_folders(files)
         options = {
-            "order_by": order_by,
-            "tie_break": tie_break,
-            "type_column": type_column,
-            "format": format,
+            **_match_options(queries, order_by, tie_break, type_column, format),
             "stream": StreamOptions(
                 order="arrival" if arrival else "time",
                 buckets=buckets,
@@ -172,48 +246,79 @@ def stream(
             match_stream(one, files, options, target, place, settings, limit, is_kept=output_path is not None)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "kleene check theft.sase",
+        "kleene check theft.sase --schema 'ts timestamp, type string, tag string' -b ts",
+        "kleene check theft.sase -i readings.parquet -b ts",
+    )
+)
 def check(
     query: QueryFile,
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", "-i", help="Events, as for match; their columns are checked.")
+    ] = None,
+    order_by: OrderBy = None,
+    language: LanguageOption = None,
+    tie_break: TieBreak = None,
+    type_column: TypeColumn = "type",
+    format: Selected = "all",
+    timezone: Timezone = "UTC",
     schema: Annotated[
         str | None,
         typer.Option(help="The columns of the input: a file of events, or text such as 'ts timestamp, id string'."),
     ] = None,
-    order_by: Annotated[
-        list[str] | None, typer.Option("--order-by", "-b", help="The order key, to check WITHIN.")
-    ] = None,
-    timezone: Timezone = "UTC",
+    cast: Cast = None,
+    delimiter: Delimiter = ",",
+    null: Null = None,
 ) -> None:
-    """Check a query, on its own or against the columns of an input."""
+    """Check a query, on its own or against the columns of an input; nothing is matched."""
     with errors():
-        queries = read_program(query)
-        if schema is not None:
-            known = parse_schema(schema, checked_zone(timezone))
+        queries = read_program(query, language)
+        if inputs:
+            columns = None if schema is None or os.path.exists(schema) else schema
+            files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, columns, cast))
+            options = _match_options(queries, order_by, tie_break, type_column, format)
+            queries.explain(read_tables(files), **options)
+        elif schema is not None:
+            known = parse_schema(schema, checked_zone(timezone), type_column)
             for one in queries.queries:
                 if one.definition.from_stream not in queries.names:
                     for warning in check_query(one, known, order_by or ()):
                         note_warning(warning)
         count = len(queries.queries)
+        fits = "" if schema is None and not inputs else f" and {'fits' if count == 1 else 'fit'} the "
         say(
             Text("✓ ", style="bold green")
             + Text("the query is" if count == 1 else f"{count} queries are")
             + Text(" well formed")
-            + Text("" if schema is None else f" and {'fits' if count == 1 else 'fit'} the schema")
+            + Text(fits and fits + ("input" if inputs else "schema"))
         )
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "kleene explain theft.sase",
+        "kleene explain theft.sase -i readings.parquet -b ts --analyze",
+        "kleene explain theft.sase --svg > theft.svg",
+    )
+)
 def explain(
     query: QueryFile,
     inputs: Annotated[
         list[str] | None,
         typer.Option("--input", "-i", help="Events, as for match: checks columns, and measures statistics."),
     ] = None,
-    order_by: Annotated[
-        list[str] | None, typer.Option("--order-by", "-b", help="The column that orders the events.")
-    ] = None,
-    type_column: Annotated[str, typer.Option(help="The column that tells the type of an event.")] = "type",
+    order_by: OrderBy = None,
+    language: LanguageOption = None,
+    tie_break: TieBreak = None,
+    type_column: TypeColumn = "type",
+    format: Selected = "all",
     timezone: Timezone = "UTC",
+    schema: SchemaOption = None,
+    cast: Cast = None,
+    delimiter: Delimiter = ",",
+    null: Null = None,
     hints: Annotated[
         list[str] | None,
         typer.Option("--plan", "-p", help="A hint, such as scan=ais or operators=nfa; repeat for more."),
@@ -227,14 +332,14 @@ def explain(
 ) -> None:
     """Show how a query is understood and will be run: its plan and the reasons for it, its window, its automaton."""
     with errors():
-        queries = read_program(query)
+        queries = read_program(query, language)
         options: dict[str, Any] = {"engine": EngineOptions(plan=read_hints(hints or []))}
         options |= {"analyze": analyze, "code": code, "dot": dot, "svg": svg}
         events = None
         if inputs:
-            files = read_inputs(inputs, checked_zone(timezone))
+            files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
             events = read_tables(files)
-            options |= {"order_by": order_by or (), "type_column": type_column}
+            options |= _match_options(queries, order_by, tie_break, type_column, format)
         if events is None and (analyze or code):
             raise UnsupportedError(
                 f"--{'analyze' if analyze else 'code'} needs events", hint="Name them with --input, and --order-by."

@@ -24,13 +24,13 @@ def type_notes(plan: Plan, table: pa.Table, is_empty: bool) -> Iterator[str]:
     if not isinstance(query, AnalyzedQuery) or query.schema is None or not table.num_rows:
         return
     name = query.schema.type_column
-    if name is None or name not in table.column_names:
+    if name is None or not pa.types.is_string(table.column(name).type):
         return
     column = table.column(name)
     parts = [part.types for part in query.components] + [part.types for part in query.negations]
     wanted = dict.fromkeys(type_ for types in parts for type_ in types)
     # Looking for one type ends where it is found, which costs nothing as a rule.
-    missing = [type_ for type_ in wanted if pc.index(column, pa.scalar(type_, column.type)).as_py() < 0]
+    missing = [type_ for type_ in wanted if pc.index(column, pa.scalar(type_)).as_py() < 0]
     if missing:
         yield from missing_types(missing, column.unique().slice(0, MOST_TYPES).to_pylist(), is_empty)
 

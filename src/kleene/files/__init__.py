@@ -1,14 +1,15 @@
 """Files of events and of matches: Parquet, CSV and JSON lines, read and written one way, in process and on Spark."""
 
-from kleene.files.found import EventFiles, FileKind, endings_of, find_files, output_kind
+from kleene.files.found import EventFiles, FileKind, Form, endings_of, find_files, output_kind
 from kleene.files.reading import read_arrow
 from kleene.files.replacing import check_replaceable, replaced_file, replaced_folder, write_text
 from kleene.files.times import checked_zone
-from kleene.files.writing import write_arrow
+from kleene.files.writing import write_arrow, write_rows
 
 __all__ = [
     "EventFiles",
     "FileKind",
+    "Form",
     "check_replaceable",
     "checked_zone",
     "endings_of",
@@ -18,5 +19,6 @@ __all__ = [
     "replaced_file",
     "replaced_folder",
     "write_arrow",
+    "write_rows",
     "write_text",
 ]

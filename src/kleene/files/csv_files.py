@@ -17,9 +17,11 @@ import pyarrow.csv
 
 from kleene.errors import SchemaError, printable
 from kleene.files.exact import has_large, is_large_whole
+from kleene.files.found import Form
 
 Read = TypeVar("Read")
 _BLOCK = 8 << 20
+PLAIN = Form()
 TIMES = (
     pa.date32(),
     pa.timestamp("us"),
@@ -39,50 +41,53 @@ class MisfitError(Exception):
         self.only_text = only_text
 
 
-def settled_csv(files: Sequence[Path], read: Callable[[Path, pa.Schema], Read]) -> tuple[pa.Schema, list[Read]]:
+def settled_csv(
+    files: Sequence[Path], form: Form, read: Callable[[Path, pa.Schema, Form], Read]
+) -> tuple[pa.Schema, list[Read]]:
     """The columns of all the files, each with a type that fits its values, and what `read` made of each file so."""
     ranks: dict[str, int] = {}
     for file in files:
-        for field in _sampled(file):
+        for field in _sampled(file, form):
             ranks[field.name] = max(ranks.get(field.name, 0), _rank(field.type))
+    told = dict(form.types)
     while True:
-        schema = pa.schema([(name, CANDIDATES[rank]) for name, rank in ranks.items()])
+        schema = pa.schema([(name, told.get(name, CANDIDATES[rank])) for name, rank in ranks.items()])
         try:
-            return schema, [read(file, schema) for file in files]
+            return schema, [read(file, schema, form) for file in files]
         except MisfitError as misfit:
-            if CANDIDATES[ranks[misfit.column]] == pa.string():
+            if misfit.column in told or CANDIDATES[ranks[misfit.column]] == pa.string():
                 raise SchemaError(str(misfit)) from None
             ranks[misfit.column] = _rank(pa.string()) if misfit.only_text else ranks[misfit.column] + 1
 
 
-def csv_table(file: Path, schema: pa.Schema) -> pa.Table:
+def csv_table(file: Path, schema: pa.Schema, form: Form = PLAIN) -> pa.Table:
     """The rows of the file as they fit the schema, by the names of its columns: NULL where the file has none.
 
     A value that does not fit raises a `MisfitError`.
     """
-    with _misfits(file, schema):
-        table = pyarrow.csv.read_csv(str(file), **_options(schema)).cast(schema)
+    with _misfits(file, schema, form):
+        table = pyarrow.csv.read_csv(str(file), **_options(form, schema)).cast(schema)
         for field in schema:
             if has_large(table.column(field.name)):
-                _check_exact(file, field)
+                _check_exact(file, field, form)
         return table
 
 
-def csv_batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def csv_batches(file: Path, schema: pa.Schema, form: Form = PLAIN) -> Iterator[pa.RecordBatch]:
     """The same rows, some megabytes at a time."""
-    with _misfits(file, schema), pyarrow.csv.open_csv(str(file), **_options(schema)) as reader:
+    with _misfits(file, schema, form), pyarrow.csv.open_csv(str(file), **_options(form, schema)) as reader:
         unchecked = set(schema.names)
         for batch in reader:
             for name in sorted(unchecked):
                 if has_large(pa.chunked_array([batch.column(name)])):
-                    _check_exact(file, schema.field(name))
+                    _check_exact(file, schema.field(name), form)
                     unchecked.remove(name)
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
-def _check_exact(file: Path, field: pa.Field) -> None:
+def _check_exact(file: Path, field: pa.Field, form: Form) -> None:
     """An error if the column, which is of floats, has whole numbers in the file that they would round."""
-    as_text = _options(pa.schema([(field.name, pa.string())]))
+    as_text = _options(form, pa.schema([(field.name, pa.string())]))
     with pyarrow.csv.open_csv(str(file), **as_text) as reader:
         for batch in reader:
             column = batch.column(0)
@@ -95,14 +100,14 @@ def _check_exact(file: Path, field: pa.Field) -> None:
 
 
 @contextmanager
-def _misfits(file: Path, schema: pa.Schema) -> Iterator[None]:
+def _misfits(file: Path, schema: pa.Schema, form: Form) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid as error:
         found = re.match(r"In CSV column #(\d+): (.*)", str(error), re.DOTALL)
         if found is None:
             raise
-        column = _sampled(file).names[int(found[1])]
+        column = _sampled(file, form).names[int(found[1])]
         raise _misfit(file, schema.field(column), found[2]) from None
 
 
@@ -113,9 +118,9 @@ def _misfit(file: Path, field: pa.Field, words: str) -> MisfitError:
     return MisfitError(field.name, f"{where} has {what}, which is not of type {field.type}")
 
 
-def _sampled(file: Path) -> pa.Schema:
+def _sampled(file: Path, form: Form) -> pa.Schema:
     """The columns with the types that Arrow takes the first values for."""
-    with pyarrow.csv.open_csv(str(file), **_options()) as reader:
+    with pyarrow.csv.open_csv(str(file), **_options(form)) as reader:
         schema: pa.Schema = reader.schema
     try:
         names = schema.names
@@ -133,13 +138,13 @@ def _sampled(file: Path) -> pa.Schema:
     return schema
 
 
-def _options(schema: pa.Schema | None = None) -> dict[str, Any]:
+def _options(form: Form, schema: pa.Schema | None = None) -> dict[str, Any]:
     types = {} if schema is None else {field.name: field.type for field in schema}
     return {
         "read_options": pyarrow.csv.ReadOptions(block_size=_BLOCK),
-        "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
         "convert_options": pyarrow.csv.ConvertOptions(
-            null_values=[""],
+            null_values=list(form.nulls),
             strings_can_be_null=True,
             true_values=["true", "True", "TRUE"],
             false_values=["false", "False", "FALSE"],

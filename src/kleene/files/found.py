@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+import pyarrow as pa
+
 from kleene.errors import SchemaError, listed, printable
 
 
@@ -26,6 +28,15 @@ _COMPRESSIONS = (".gz", ".bz2", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What a caller says about files: how CSV is written, and the types of columns that are not to be guessed."""
+
+    delimiter: str = ","
+    nulls: tuple[str, ...] = ("",)
+    types: tuple[tuple[str, pa.DataType], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EventFiles:
     """A file, or a folder of files of one kind; times in them that have no zone are of `zone`."""
 
@@ -33,9 +44,10 @@ class EventFiles:
     kind: FileKind
     files: tuple[Path, ...]
     zone: str = "UTC"
+    form: Form = Form()
 
 
-def find_files(path: Path, zone: str = "UTC") -> EventFiles:
+def find_files(path: Path, zone: str = "UTC", form: Form | None = None) -> EventFiles:
     """What the path holds; an error that says what was found if it cannot be read as events."""
     shown = printable(str(path))
     try:
@@ -47,7 +59,7 @@ def find_files(path: Path, zone: str = "UTC") -> EventFiles:
         by_kind.setdefault(file_kind(file), []).append(file)
     kinds = [kind for kind in by_kind if kind is not None]
     if len(kinds) == 1:
-        return EventFiles(path, kinds[0], tuple(by_kind[kinds[0]]), zone)
+        return EventFiles(path, kinds[0], tuple(by_kind[kinds[0]]), zone, form or Form())
     known = "Known endings: .parquet, .csv, .json, .jsonl, .ndjson (the last four also compressed, as .csv.gz)."
     if kinds:
         found = listed(kind.value for kind in kinds)

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 
-from kleene.errors import SchemaError, listed, printable
-from kleene.files.csv_files import MisfitError, csv_batches, csv_table, settled_csv
-from kleene.files.found import EventFiles, FileKind
+from kleene.errors import SchemaError, did_you_mean, listed, printable
+from kleene.files.csv_files import PLAIN, MisfitError, csv_batches, csv_table, settled_csv
+from kleene.files.found import EventFiles, FileKind, Form
 from kleene.files.json_files import json_batches, json_schema
-from kleene.files.types import common_table
+from kleene.files.types import common_column, common_table
 
 _PARQUET = pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 
@@ -30,12 +30,30 @@ def read_arrow(found: EventFiles) -> pa.Table:
                 paths, schema = [str(file) for file in found.files], file_schema(found)
                 table = pyarrow.dataset.dataset(paths, schema=schema, format=_PARQUET).to_table()
             case FileKind.CSV:
-                table = pa.concat_tables(settled_csv(found.files, csv_table)[1])
+                table = pa.concat_tables(settled_csv(found.files, found.form, csv_table)[1])
             case FileKind.JSON:
                 schema = file_schema(found)
                 batches = [batch for file in found.files for batch in json_batches(file, schema)]
                 table = pa.Table.from_batches(batches, schema)
-        return common_table(table, found.zone)
+        return _as_told(common_table(table, found.zone), found)
+
+
+def _as_told(table: pa.Table, found: EventFiles) -> pa.Table:
+    """The table with the types that the caller told for columns; those of text files are read as such already."""
+    for name, type_ in found.form.types:
+        if name not in table.column_names:
+            raise SchemaError(
+                f"'{printable(str(found.path))}' has no column '{printable(name)}' to convert",
+                hint=f"Columns: {listed(table.column_names)}.{did_you_mean(name, table.column_names)}",
+            )
+        if found.kind is FileKind.PARQUET:
+            number, column = table.column_names.index(name), table.column(name)
+            try:
+                table = table.set_column(number, name, common_column(column.cast(type_), found.zone))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                words = printable(str(error).splitlines()[0], 200)
+                raise SchemaError(f"the column '{printable(name)}' is not of type {type_}: {words}") from None
+    return table
 
 
 def file_schema(found: EventFiles) -> pa.Schema:
@@ -44,9 +62,11 @@ def file_schema(found: EventFiles) -> pa.Schema:
         if found.kind is FileKind.PARQUET:
             schema = pa.unify_schemas(list(map(_parquet_schema, found.files)), promote_options="permissive")
         elif found.kind is FileKind.CSV:
-            schema, _ = settled_csv(found.files, _looked_through)
+            schema, _ = settled_csv(found.files, found.form, _looked_through)
         else:
+            told = dict(found.form.types)
             schema = json_schema(found.files)
+            schema = pa.schema([f.with_type(told[f.name]) if f.name in told else f for f in schema])
     if not len(schema):
         raise SchemaError(f"'{printable(str(found.path))}' is empty: nothing tells what columns there are")
     return schema
@@ -64,16 +84,15 @@ def _parquet_schema(file: Path) -> pa.Schema:
     return pa.schema([f.with_type(pa.timestamp("us", "UTC")) if f.name in old else f.remove_metadata() for f in schema])
 
 
-def _looked_through(file: Path, schema: pa.Schema) -> None:
-    for _ in csv_batches(file, schema):
+def _looked_through(file: Path, schema: pa.Schema, form: Form) -> None:
+    for _ in csv_batches(file, schema, form):
         pass
 
 
-def text_batches(file: Path, kind: FileKind, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def text_batches(file: Path, kind: FileKind, schema: pa.Schema, form: Form = PLAIN) -> Iterator[pa.RecordBatch]:
     """The rows of a CSV or JSON file; an error if a value does not fit the schema."""
-    batches = csv_batches if kind is FileKind.CSV else json_batches
     try:
-        yield from batches(file, schema)
+        yield from csv_batches(file, schema, form) if kind is FileKind.CSV else json_batches(file, schema)
     except MisfitError as misfit:
         raise SchemaError(
             str(misfit), hint=f"The files that were there at the start say what columns there are: {_columns(schema)}."

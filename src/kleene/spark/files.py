@@ -39,7 +39,7 @@ def read_spark(session: SparkSession, found: EventFiles) -> DataFrame:
     """The events of the files."""
     schema = _schema(found)
     if found.kind is FileKind.PARQUET:
-        return _in_common_types(_parquet(session, found), schema, found.zone)
+        return _in_common_types(_parquet(session, found), schema, found)
     paths = [(str(file.resolve()),) for file in found.files]
     return _read_in_tasks(session.createDataFrame(paths, "path string").repartition(len(paths)), found, schema)
 
@@ -61,7 +61,7 @@ def read_stream(session: SparkSession, found: EventFiles, most_files: int | None
         reader = reader.option("maxFilesPerTrigger", most_files)
     if found.kind is FileKind.PARQUET:
         frame = reader.schema(_parquet(session, found).schema).parquet(_literal(found.path))
-        return _in_common_types(frame, schema, found.zone)
+        return _in_common_types(frame, schema, found)
     # Of a file only its path is asked for; Spark then does not read what is in it.
     paths = reader.format("binaryFile").schema(_BINARY_FILE).load(_literal(found.path)).select("path")
     return _read_in_tasks(paths, found, schema)
@@ -80,13 +80,13 @@ def _schema(found: EventFiles) -> pa.Schema:
 
 
 def _read_in_tasks(paths: DataFrame, found: EventFiles, schema: pa.Schema) -> DataFrame:
-    kind, zone = found.kind, found.zone
+    kind, zone, form = found.kind, found.zone, found.form
     target = common_schema(_renamed(schema))
 
     def read(paths: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in paths:
             for path in batch.column(0).to_pylist():
-                for rows in text_batches(_local(path), kind, schema):
+                for rows in text_batches(_local(path), kind, schema, form):
                     columns = [common_column(pa.chunked_array([column]), zone) for column in rows.columns]
                     yield from pa.table(columns, schema=target).to_batches()
 
@@ -117,9 +117,13 @@ def _names_of(kind: FileKind) -> str:
 # --- types -----------------------------------------------------------------------------------------------------------
 
 
-def _in_common_types(frame: DataFrame, schema: pa.Schema, zone: str) -> DataFrame:
+def _in_common_types(frame: DataFrame, schema: pa.Schema, found: EventFiles) -> DataFrame:
     """What Spark read from Parquet files, in the types that Arrow's reader gives the columns."""
-    return frame.select(*(_common(quoted_column(field.name), field.type, zone).alias(field.name) for field in schema))
+    told = {name: spark_type(type_) for name, type_ in found.form.types}
+    columns = {field.name: _common(quoted_column(field.name), field.type, found.zone) for field in schema}
+    return frame.select(
+        *((column.cast(told[name]) if name in told else column).alias(name) for name, column in columns.items())
+    )
 
 
 def _common(column: Column, type_: pa.DataType, zone: str) -> Column:
