@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "kleene"
 # A room, and the rooms it may import from (itself always).
 ARROWS = {
     "visible": set(),
+    "watching": set(),
     "source": set(),
     "errors": {"source", "visible"},
     "schema": set(),
@@ -23,11 +24,24 @@ ARROWS = {
     "options": {"ir", "errors"},
     "plan": {"options", "analysis", "ir", "errors", "schema"},
     "automaton": {"plan", "analysis", "ir", "errors", "schema"},
-    "engine": {"automaton", "plan", "options", "analysis", "ir", "errors", "schema", "files"},
+    "engine": {"automaton", "plan", "options", "analysis", "ir", "errors", "schema", "files", "watching"},
     "explain": {"engine", "automaton", "plan", "analysis", "ir", "errors"},
     "call": {"engine", "plan", "options", "analysis", "lang", "ir", "errors"},
-    "api": {"call", "explain", "engine", "plan", "options", "analysis", "lang", "ir", "errors", "schema", "visible"},
-    "program": {"api", "call", "engine", "plan", "options", "analysis", "lang", "ir", "errors"},
+    "api": {
+        "call",
+        "explain",
+        "engine",
+        "plan",
+        "options",
+        "analysis",
+        "lang",
+        "ir",
+        "errors",
+        "schema",
+        "visible",
+        "watching",
+    },
+    "program": {"api", "call", "engine", "plan", "options", "analysis", "lang", "ir", "errors", "watching"},
     "spark": {
         "api",
         "call",
@@ -41,12 +55,27 @@ ARROWS = {
         "schema",
         "source",
         "files",
+        "watching",
     },
     "files": {"errors"},
+    "__main__": {"cli"},
     "schema_text": {"engine", "files", "schema", "errors"},
     "show": {"visible"},
     "datasets": set(),
-    "cli": {"api", "program", "options", "files", "schema_text", "show", "spark", "ir", "errors", "visible"},
+    "cli": {
+        "api",
+        "program",
+        "options",
+        "files",
+        "schema_text",
+        "show",
+        "spark",
+        "ir",
+        "errors",
+        "visible",
+        "analysis",
+        "engine",
+    },
 }
 # A third-party package, and the rooms that are its home.
 HOMES = {
@@ -54,8 +83,8 @@ HOMES = {
     "numba": {"engine"},
     "pyspark": {"spark"},
     "typer": {"cli"},
-    "rich": {"cli", "show"},
-    "pyarrow": {"engine", "api", "explain", "spark", "files", "datasets"},
+    "rich": {"cli", "show", "watching"},
+    "pyarrow": {"engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
 }
 
 

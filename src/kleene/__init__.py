@@ -14,6 +14,7 @@ from kleene.errors import (
 )
 from kleene.options import EngineOptions, SparkOptions, StreamOptions
 from kleene.program import Program, program
+from kleene.watching import show_progress
 
 __all__ = [
     "AnalysisError",
@@ -37,6 +38,7 @@ __all__ = [
     "program",
     "regex",
     "sase",
+    "show_progress",
     "sql",
     "stream_metrics",
 ]

@@ -45,6 +45,7 @@ from kleene.options import EngineOptions, SparkOptions, StreamOptions
 from kleene.plan.plan import Plan
 from kleene.schema import Schema
 from kleene.visible import visible
+from kleene.watching import watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class Query:
             return found.pandas_api() if is_pandas_on_spark(events) else found
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
-        matches = run(plan, table, id_columns=id_columns(call, plan, table))
+        with watched("matching"):
+            matches = run(plan, table, id_columns=id_columns(call, plan, table))
         warn(type_notes(plan, table, is_empty=not matches.num_rows))
         return like_events(matches, events, call.kind)
 

@@ -19,6 +19,7 @@ from kleene.ir.query import QueryDefinition
 from kleene.lang.sase import bind, parse_program
 from kleene.options import EngineOptions, SparkOptions, StreamOptions
 from kleene.plan.plan import Plan
+from kleene.watching import watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +255,8 @@ class _ArrowRunner:
         return found
 
     def _found(self, call: Call, table: Any, plan: Plan) -> Any:
-        return run(plan, table, with_times=call.definition.into_stream is not None)
+        with watched("matching"):
+            return run(plan, table, with_times=call.definition.into_stream is not None)
 
     def result(self, composite: Any, definition: QueryDefinition) -> Any:
         hidden = [] if definition.measures is None or not definition.into_stream else [MATCH_START, MATCH_END]

@@ -13,6 +13,7 @@ from typing import Any
 
 from kleene.errors import LimitError
 from kleene.options.limits import NO_LIMITS, Limits
+from kleene.watching import watcher
 
 _LEAST_AT_ONCE, _MOST_AT_ONCE, _MOST_OF_A_WHOLE = 1 << 22, 1 << 24, 1 << 28
 
@@ -32,6 +33,7 @@ class Budget:
         self._deadline = None if limits.seconds is None else monotonic() + limits.seconds
         self._held: dict[str, int] = {}
         self._events, self._at, self._found = events, 0, 0
+        self._watcher = watcher()
 
     @property
     def seconds_left(self) -> float | None:
@@ -73,6 +75,8 @@ class Budget:
     def reach(self, event: int) -> None:
         """The call has come to this event; an error if its time is over."""
         self._at = max(self._at, event)
+        if self._watcher is not None:
+            self._watcher(self._at, self._events, f"{self._found:,} matches so far")
         self.check_time()
 
     def check_time(self) -> None:

@@ -34,6 +34,7 @@ from kleene.spark.reads import Reads
 from kleene.spark.row_source import prepare_rows, with_keys
 from kleene.spark.schema import has_map
 from kleene.spark.source import read_frames
+from kleene.spark.watching import watch_jobs
 from kleene.spark.workers import check_workers
 
 SHOWN_MATCH_ORDER = "match_order"
@@ -60,6 +61,7 @@ class Job:
         if self.plan.pipeline is not None:
             warn(self.plan.pipeline.warnings)
         check_workers(self.frame.sparkSession)
+        watch_jobs(self.frame.sparkSession)
         found = self.layout.found(self)
         return found if self.finish is None else with_notes_of([found], self.finish(found))
 
