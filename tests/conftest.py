@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import SparkSession
 
+import messages
 import quick
 import quick_daemon
 from kleene.spark.session import embedded_session
@@ -27,15 +28,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="leave out tests that need Spark and slow ones, and skip a test where it would make machine code",
     )
+    parser.addoption("--messages", metavar="FOLDER", help="write down every error and warning that the tests meet")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("quick"):
         config.pluginmanager.register(quick)
+    if config.getoption("messages"):
+        messages.pytest_configure(config)
     if hasattr(config, "workerinput"):
         # Processes that pytest starts are told how wide a terminal is; tests of the command line say that themselves.
         for name in ("COLUMNS", "LINES"):
             os.environ.pop(name, None)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.getoption("messages"):
+        messages.write(Path(config.getoption("messages")))
 
 
 @pytest.hookimpl(optionalhook=True)
