@@ -248,6 +248,47 @@ class Query:
         call.check_fits(Input.TABLE)
         return Progress(call, like, snapshot)
 
+    def table_function(
+        self,
+        schema: Any,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
+        format: str = "all",
+        match_id: bool = False,
+        match_order: bool = False,
+        engine: EngineOptions | str | None = None,
+    ) -> Any:
+        """The query as a table function of Spark, for SQL from any client and for `DataFrame.asTable`.
+
+            spark.udtf.register("thefts", query.table_function(readings.schema, order_by="t"))
+            spark.sql("SELECT * FROM thefts(TABLE(readings) PARTITION BY tag ORDER BY t)")
+
+        Its rows have the columns that `match` gives. It needs PySpark 4.1 or newer.
+
+        schema: the columns of the table: a pyspark StructType, a pyarrow.Schema, or text as 'tag STRING, t BIGINT'. The
+            table may have further columns.
+        The other arguments are those of `match`. PARTITION BY must keep the events of a key together, and ORDER BY must
+        be the order of the query; a query without a key needs WITH SINGLE PARTITION. See docs/pipelines.md for what is
+        checked.
+        """
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            match_id=match_id,
+            match_order=match_order,
+            engine=engine,
+            spark=None,
+            stream=None,
+        )
+        return spark_module("table_function").table_function(call, schema)
+
     def explain(
         self,
         events: Any = None,
