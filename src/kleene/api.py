@@ -59,6 +59,7 @@ class Query:
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
+        schema: Any = None,
     ) -> Any:
         """The matches among the events, as a table of the kind that the events are.
 
@@ -86,6 +87,8 @@ class Query:
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks.
         stream: `kleene.StreamOptions`, for streaming DataFrames: their order, and what they may hold.
+        schema: for a Spark DataFrame in a pipeline, where Spark may not be asked for its columns: what they are, as a
+            pyspark StructType or a pyarrow.Schema. The query then runs as a table function. See docs/pipelines.md.
         An option that means nothing for the events is an error that says what to leave out.
         """
         call = read_call(
@@ -101,6 +104,8 @@ class Query:
             spark=spark,
             stream=stream,
         )
+        if schema is not None:
+            return matches_as_declared(call, events, schema)
         place = input_of(events)
         call.check_fits(place)
         if place is not Input.TABLE:
@@ -404,6 +409,15 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
     return table, plan
 
 
+def matches_as_declared(call: Call, events: Any, schema: Any) -> Any:
+    """The matches on a Spark DataFrame whose columns are declared: nothing is asked of it, not even if it streams."""
+    if not is_spark(events):
+        raise UnsupportedError(
+            "schema is for Spark DataFrames, and the input is in this process", hint="Leave schema out."
+        )
+    return spark_module("declared_match").matches_as_declared(call, events, schema)
+
+
 def id_columns(call: Call, plan: Plan, table: pa.Table) -> list[str] | None:
     """The columns that ids of matches are made of, if they are wanted."""
     if not call.match_id:
@@ -469,7 +483,14 @@ def match_recognize(clause: str) -> Query:
     return Query(definition)
 
 
-def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None, *, allow_jvm_calls: bool = False) -> Any:
+def sql(
+    spark: Any,
+    text: str,
+    args: dict[str, Any] | list[Any] | None = None,
+    *,
+    allow_jvm_calls: bool = False,
+    schema: Any = None,
+) -> Any:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
 
     Everything outside of the clauses is left to Spark: its dialect, its functions, its errors.
@@ -486,8 +507,9 @@ def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None, *
     args: values of Spark's parameters (`:name` or `?`) outside of the clauses, as in `spark.sql`.
     allow_jvm_calls: accepts a text that runs code which is not Spark's own, such as a call of `reflect`; by default it
         is refused. See SECURITY.md.
+    schema: in a pipeline, the columns of the table before the clause, as in `Query.match`; then there is one clause.
     """
-    return spark_module("sql").sql(spark, text, args, allow_jvm_calls)
+    return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema)
 
 
 def stream_metrics(query: Any, earlier: Any = None) -> Any:

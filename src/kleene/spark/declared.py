@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kleene.engine.inputs import check_names
-from kleene.errors import SchemaError, printable, shown
+from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.spark.schema import arrow_schema
 
 _HINT = "Give a pyspark StructType, a pyarrow.Schema, or columns as Spark's SQL declares them: 'tag STRING, t BIGINT'."
@@ -58,7 +60,7 @@ def _parsed(text: str) -> StructType:
     try:
         found = StructType.fromDDL(text)
     except Exception as error:  # of many kinds: no session, no such type, a pipeline that forbids it
-        if "ATTEMPT_ANALYSIS_IN_PIPELINE" in str(error):
+        if _is_of_pipeline(error):
             raise SchemaError(
                 "Spark's parser cannot be asked for a schema in a query function of a pipeline",
                 hint="Give a pyspark StructType or a pyarrow.Schema.",
@@ -67,6 +69,24 @@ def _parsed(text: str) -> StructType:
     if not isinstance(found, StructType):  # the name of a type alone
         raise SchemaError(f"the schema is {found.simpleString()}, and columns are wanted", hint=_HINT)
     return found
+
+
+@contextmanager
+def asking_spark() -> Iterator[None]:
+    """While open, Spark is asked for what it knows of a DataFrame, which a pipeline may forbid."""
+    try:
+        yield
+    except PySparkException as error:
+        if not _is_of_pipeline(error):
+            raise
+        raise UnsupportedError(
+            "in a query function of a pipeline Spark cannot be asked for the columns of a DataFrame",
+            hint="Say what they are: schema=StructType([…]).",
+        ) from None
+
+
+def _is_of_pipeline(error: BaseException) -> bool:
+    return "ATTEMPT_ANALYSIS_IN_PIPELINE" in str(error)
 
 
 def _zone_of_active_session() -> str:

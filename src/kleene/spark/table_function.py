@@ -19,6 +19,7 @@ from kleene.engine.run import result_schema
 from kleene.errors import UnsupportedError
 from kleene.schema import Schema
 from kleene.spark.declared import declared_columns
+from kleene.spark.foreign import refuse_foreign
 from kleene.spark.job import output_of_events, reads_of_events, reads_of_rows
 from kleene.spark.output import Output
 from kleene.spark.row_source import columns_with_keys
@@ -45,6 +46,7 @@ def table_task(call: Call, columns: pa.Schema, pushdown: bool = False) -> TableT
 
 
 def _task_on_rows(call: Call, columns: pa.Schema) -> TableTask:
+    refuse_foreign(call.definition)
     query = analyze_row_pattern(call.definition, Schema(attributes_of(columns)))
     plan = call.plan(query)
     read, wider = columns_with_keys(columns, query)

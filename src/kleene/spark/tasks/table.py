@@ -63,22 +63,30 @@ class TableTask(Task):
         return events
 
     def _taken(self, batch: pa.RecordBatch, column: pa.Field) -> pa.Array:
-        name = printable(column.name)
-        if column.name not in batch.schema.names:
-            raise SchemaError(
-                f"the table has no column '{name}', which the declared schema has",
-                hint=f"Columns: {listed(batch.schema.names)}.",
-            )
+        check_column(batch.schema, column, "the table")
         found = batch.column(column.name)
         try:
-            if is_alike(found.type, column.type):
-                return found.cast(column.type)
+            return found.cast(column.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError):
-            pass  # nested values that are not alike after all
+            raise _other_type(found.type, column, "the table") from None  # nested values that are not alike after all
+
+
+def check_column(found: pa.Schema, declared: pa.Field, what: str) -> None:
+    """An error if the columns that were found do not have the declared one."""
+    if declared.name not in found.names:
         raise SchemaError(
-            f"the column '{name}' of the table is {found.type}, and the declared schema says {column.type}",
-            hint="Declare the schema that the table has.",
+            f"{what} has no column '{printable(declared.name)}', which the declared schema has",
+            hint=f"Columns: {listed(found.names)}.",
         )
+    if not is_alike(found.field(declared.name).type, declared.type):
+        raise _other_type(found.field(declared.name).type, declared, what)
+
+
+def _other_type(found: pa.DataType, declared: pa.Field, what: str) -> SchemaError:
+    return SchemaError(
+        f"the column '{printable(declared.name)}' of {what} is {found}, and the declared schema says {declared.type}",
+        hint="Declare the columns as they are.",
+    )
 
 
 def is_alike(found: pa.DataType, declared: pa.DataType) -> bool:
