@@ -512,6 +512,22 @@ def sql(
     return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema)
 
 
+def register(spark: Any, name: str = "kleene_match", *, engine: EngineOptions | str | None = None) -> None:
+    """Registers a table function for the session that takes any query as text, for clients that speak only SQL.
+
+        kleene.register(spark)
+        spark.sql('''SELECT * FROM kleene_match(
+            TABLE(readings), 'EVENT SEQ(Shelf a, Exit b) WHERE [tag] WITHIN 12 hours', order_by => 't')''')
+
+    The text is a SASE query or a MATCH_RECOGNIZE clause, and says how Spark splits and sorts the table. Its other
+    arguments are named: order_by and tie_break (a name, or an array of names), type_column, and language ('sase' or
+    'match_recognize'), for a text that does not begin like one of its language.
+
+    engine: `kleene.EngineOptions` of all calls, such as limits for texts of strangers.
+    """
+    spark_module("polymorphic").register(spark, name, engine)
+
+
 def stream_metrics(query: Any, earlier: Any = None) -> Any:
     """How a stream of matches is doing: its last micro-batches, what they read and found, and what is held in state.
 
