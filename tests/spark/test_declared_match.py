@@ -200,3 +200,18 @@ def test_what_needs_spark_is_refused(spark) -> None:
     assert raised.value.message == (
         "schema declares the columns of one table, and the text has several MATCH_RECOGNIZE clauses"
     )
+
+
+def test_older_spark_that_analyzes_the_text_around_a_clause(spark, monkeypatch) -> None:
+    """As in a pipeline of PySpark 4.1 and 4.2, where the tables of the pipeline are not known yet."""
+    monkeypatch.setattr("pyspark.__version__", "4.2.0")
+    spark.createDataFrame(EVENTS).createOrReplaceTempView("declared_readings")
+    text = f"SELECT * FROM declared_readings MATCH_RECOGNIZE ({FALLS}) JOIN no_such_table USING (tag)"
+    with pytest.raises(kleene.UnsupportedError) as raised:
+        kleene.sql(spark, text, schema=SCHEMA)
+    spark.catalog.dropTempView("declared_readings")
+    assert raised.value.message.startswith(
+        "Spark analyzes the text around the clause at once: [TABLE_OR_VIEW_NOT_FOUND] The table or view `no_such_table`"
+    )
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith("In a pipeline, kleene.sql needs PySpark 4.3 or newer; ")

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.call import Call
-from kleene.errors import QuerySyntaxError, UnsupportedError
+from kleene.errors import QuerySyntaxError, UnsupportedError, printable
 from kleene.ir.query import QueryDefinition
 from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
@@ -81,10 +83,29 @@ def sql(
         place = _first_clause(tokens)
         if place is None:
             current.check(tokens)
-            return with_notes_of(current.frames.values(), _spark_sql(current, current.text, current.args))
+            return with_notes_of(current.frames.values(), _around(current))
         _refuse_view(tokens, current.original)
         current.check(tokens[:place], tokens[place].start)
         current = _replaced(current, tokens, place)
+
+
+def _around(current: _Text) -> DataFrame:
+    """The text in which all clauses have been replaced.
+
+    Before 4.3, Spark analyzes a text that DataFrames are put into at once, and in a pipeline it knows no tables then.
+    """
+    try:
+        return _spark_sql(current, current.text, current.args)
+    except AnalysisException as error:
+        is_old = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3)
+        if current.schema is None or not is_old or "TABLE_OR_VIEW_NOT_FOUND" not in str(error):
+            raise
+        said = printable(next(iter(str(error).strip().splitlines()), ""), 200)
+        raise UnsupportedError(
+            f"Spark analyzes the text around the clause at once: {said}",
+            hint="In a pipeline, kleene.sql needs PySpark 4.3 or newer; with an older one write "
+            "kleene.match_recognize(clause).match(spark.read.table(…), schema=…).",
+        ) from None
 
 
 def _first_clause(tokens: list[Token]) -> int | None:
