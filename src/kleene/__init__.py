@@ -1,6 +1,6 @@
 """Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together."""
 
-from kleene.api import Progress, Query, expand, last_notes, match_recognize, regex, sase, sql, stream_metrics
+from kleene.api import Progress, Query, expand, last_notes, match_recognize, regex, register, sase, sql, stream_metrics
 from kleene.errors import (
     AnalysisError,
     ExecutionError,
@@ -37,6 +37,7 @@ __all__ = [
     "match_recognize",
     "program",
     "regex",
+    "register",
     "sase",
     "show_progress",
     "sql",

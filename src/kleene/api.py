@@ -72,6 +72,7 @@ class Query:
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
+        schema: Any = None,
     ) -> Any:
         """The matches among the events, as a table of the kind that the events are.
 
@@ -102,6 +103,8 @@ class Query:
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks.
         stream: `kleene.StreamOptions`, for streaming DataFrames: their order, and what they may hold.
+        schema: for a Spark DataFrame in a pipeline, where Spark may not be asked for its columns: what they are, as a
+            pyspark StructType or a pyarrow.Schema. The query then runs as a table function. See docs/pipelines.md.
         An option that means nothing for the events is an error that says what to leave out.
         """
         call = read_call(
@@ -118,6 +121,8 @@ class Query:
             spark=spark,
             stream=stream,
         )
+        if schema is not None:
+            return matches_as_declared(call, events, schema)
         place = input_of(events)
         call.check_fits(place)
         if place is not Input.TABLE:
@@ -272,6 +277,47 @@ class Query:
         call.check_fits(Input.TABLE)
         return Progress(call, like, snapshot)
 
+    def table_function(
+        self,
+        schema: Any,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
+        format: str = "all",
+        match_id: bool = False,
+        match_order: bool = False,
+        engine: EngineOptions | str | None = None,
+    ) -> Any:
+        """The query as a table function of Spark, for SQL from any client and for `DataFrame.asTable`.
+
+            spark.udtf.register("thefts", query.table_function(readings.schema, order_by="t"))
+            spark.sql("SELECT * FROM thefts(TABLE(readings) PARTITION BY tag ORDER BY t)")
+
+        Its rows have the columns that `match` gives. It needs PySpark 4.1 or newer.
+
+        schema: the columns of the table: a pyspark StructType, a pyarrow.Schema, or text as 'tag STRING, t BIGINT'. The
+            table may have further columns.
+        The other arguments are those of `match`. PARTITION BY must keep the events of a key together, and ORDER BY must
+        be the order of the query; a query without a key needs WITH SINGLE PARTITION. See docs/pipelines.md for what is
+        checked.
+        """
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            match_id=match_id,
+            match_order=match_order,
+            engine=engine,
+            spark=None,
+            stream=None,
+        )
+        return spark_module("table_function").table_function(call, schema)
+
     def explain(
         self,
         events: Any = None,
@@ -392,6 +438,15 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
     return table, plan
 
 
+def matches_as_declared(call: Call, events: Any, schema: Any) -> Any:
+    """The matches on a Spark DataFrame whose columns are declared: nothing is asked of it, not even if it streams."""
+    if not is_spark(events):
+        raise UnsupportedError(
+            "schema is for Spark DataFrames, and the input is in this process", hint="Leave schema out."
+        )
+    return spark_module("declared_match").matches_as_declared(call, events, schema)
+
+
 def id_columns(call: Call, plan: Plan, table: pa.Table) -> list[str] | None:
     """The columns that ids of matches are made of, if they are wanted."""
     if not call.match_id:
@@ -457,7 +512,14 @@ def match_recognize(clause: str) -> Query:
     return Query(definition)
 
 
-def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None, *, allow_jvm_calls: bool = False) -> Any:
+def sql(
+    spark: Any,
+    text: str,
+    args: dict[str, Any] | list[Any] | None = None,
+    *,
+    allow_jvm_calls: bool = False,
+    schema: Any = None,
+) -> Any:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
 
     Everything outside of the clauses is left to Spark: its dialect, its functions, its errors.
@@ -474,8 +536,25 @@ def sql(spark: Any, text: str, args: dict[str, Any] | list[Any] | None = None, *
     args: values of Spark's parameters (`:name` or `?`) outside of the clauses, as in `spark.sql`.
     allow_jvm_calls: accepts a text that runs code which is not Spark's own, such as a call of `reflect`; by default it
         is refused. See SECURITY.md.
+    schema: in a pipeline, the columns of the table before the clause, as in `Query.match`; then there is one clause.
     """
-    return spark_module("sql").sql(spark, text, args, allow_jvm_calls)
+    return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema)
+
+
+def register(spark: Any, name: str = "kleene_match", *, engine: EngineOptions | str | None = None) -> None:
+    """Registers a table function for the session that takes any query as text, for clients that speak only SQL.
+
+        kleene.register(spark)
+        spark.sql('''SELECT * FROM kleene_match(
+            TABLE(readings), 'EVENT SEQ(Shelf a, Exit b) WHERE [tag] WITHIN 12 hours', order_by => 't')''')
+
+    The text is a SASE query or a MATCH_RECOGNIZE clause, and says how Spark splits and sorts the table. Its other
+    arguments are named: order_by and tie_break (a name, or an array of names), type_column, and language ('sase' or
+    'match_recognize'), for a text that does not begin like one of its language.
+
+    engine: `kleene.EngineOptions` of all calls, such as limits for texts of strangers.
+    """
+    spark_module("polymorphic").register(spark, name, engine)
 
 
 def stream_metrics(query: Any, earlier: Any = None) -> Any:

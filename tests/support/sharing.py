@@ -9,13 +9,14 @@ WITH_SPARK = ("tests/spark/", "tests/cli/test_cli.py", "tests/test_examples.py",
 WITHOUT_SPARK = (
     "tests/spark/test_spark_cluster.py",
     "tests/spark/test_stream_soak.py",
+    "tests/spark/test_pipelines.py",
     "tests/spark/test_gathering.py",
     "tests/spark/test_stream_bucket.py",
     "tests/spark/test_stream_cases.py",
     "tests/spark/test_stream_generated.py",
 )
-"""Of those: the first two start a Spark of their own."""
-LONG = (*WITHOUT_SPARK[:2], "tests/engine/compiled/", "tests/engine/", "tests/plan/")
+"""Of those: the first three start a Spark of their own."""
+LONG = (*WITHOUT_SPARK[:3], "tests/engine/compiled/", "tests/engine/", "tests/plan/")
 
 
 class BySpark(LoadScopeScheduling):

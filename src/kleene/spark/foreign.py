@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.value_types import FUNCTIONS
-from kleene.errors import AnalysisError, printable
+from kleene.errors import AnalysisError, UnsupportedError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
@@ -62,6 +62,27 @@ def prepare_foreign(definition: QueryDefinition, frame: DataFrame) -> Prepared:
         definition, partition_by=partition_by, order_by=order_by, definitions=definitions, measures=measures
     )
     return prepared
+
+
+def refuse_foreign(definition: QueryDefinition) -> None:
+    """An error at the first function that is Spark's to compute, for where Spark cannot be asked."""
+    if definition.selection is Selection.FIRST_COMPLETED:
+        return
+    expressions = [
+        *definition.partition_by,
+        *(key.expression for key in definition.order_by),
+        *(item.condition for item in definition.definitions),
+        *(measure.expression for measure in definition.measures or ()),
+    ]
+    calls = (
+        node for one in expressions for node in ir.walk(one) if isinstance(node, ir.Function) and _is_foreign(node)
+    )
+    for call in calls:
+        raise UnsupportedError(
+            f"'{printable(call.name)}' is not a function of Kleene, and a table function cannot have Spark compute it",
+            definition.source.locate(call.span),
+            "Compute it in a column of the table before, or from the measures afterwards.",
+        )
 
 
 @dataclass(slots=True)

@@ -91,17 +91,8 @@ def make_job(
         return _job_on_rows(call, events, nested, choose)
     source = read_frames(events, order, call.type_column, call.definition, nested)
     plan = call.plan(analyze(call.definition, source.schema, order.order_by))
-    reads = _reads_of_events(plan, source.columns, order, given.pushdown)
-    output = Output(
-        result=result_schema(plan, reads.columns, is_read),
-        with_times=is_read,
-        ties=tie_rule(plan, reads.columns.names, bool(order.tie_break)),
-    )
-    if call.match_id:
-        output = output.with_ids(reads.columns.names)
-    if call.match_order or is_read:
-        carried = [item.name for item in reads.order if not has_map(reads.type_of(item.name))]
-        output = output.with_order(MATCH_ORDER if is_read else SHOWN_MATCH_ORDER, reads.columns, carried)
+    reads = reads_of_events(plan, source.columns, order, given.pushdown)
+    output = output_of_events(call, plan, reads, is_read)
     if is_streaming and on_stream.timeouts:
         output = output.with_timeouts()
     layout = choose(source.frame, plan, reads, output)
@@ -111,7 +102,7 @@ def make_job(
 Choose = Callable[[DataFrame, Plan, Reads, Output], Layout]
 
 
-def _reads_of_events(plan: Plan, columns: pa.Schema, order: OrderKey, pushdown: bool) -> Reads:
+def reads_of_events(plan: Plan, columns: pa.Schema, order: OrderKey, pushdown: bool) -> Reads:
     query, split = plan.query, plan.split
     assert not isinstance(query, AnalyzedRowPattern)
     columns = pa.schema([columns.field(name) for name in columns_read(query, columns.names, order.columns)])
@@ -128,20 +119,38 @@ def _reads_of_events(plan: Plan, columns: pa.Schema, order: OrderKey, pushdown: 
     )
 
 
-def _job_on_rows(call: Call, events: Events, nested: frozenset[str], choose: Choose) -> Job:
-    """The job for a row pattern, or for the regular-expression operator."""
-    prepared, columns, plan = prepare_rows(call, events, nested)
-    query = plan.query
-    assert isinstance(query, AnalyzedRowPattern)
-    frame, columns = with_keys(prepared.frame, columns, query)
+def output_of_events(call: Call, plan: Plan, reads: Reads, is_read: bool = False) -> Output:
+    output = Output(
+        result=result_schema(plan, reads.columns, is_read),
+        with_times=is_read,
+        ties=tie_rule(plan, reads.columns.names, bool(call.order.tie_break)),
+    )
+    if call.match_id:
+        output = output.with_ids(reads.columns.names)
+    if call.match_order or is_read:
+        carried = [item.name for item in reads.order if not has_map(reads.type_of(item.name))]
+        output = output.with_order(MATCH_ORDER if is_read else SHOWN_MATCH_ORDER, reads.columns, carried)
+    return output
+
+
+def reads_of_rows(query: AnalyzedRowPattern, columns: pa.Schema) -> Reads:
     ordered = {column.name for column in query.order_by}
-    reads = Reads(
+    return Reads(
         columns=columns,
         key=query.partition_by,
         order=(*query.order_by, *(SortColumn(name, False, False) for name in columns.names if name not in ordered)),
         order_key=len(query.order_by),
         strict=tuple(column.name for column in query.order_by if column.nulls_first is None),
     )
+
+
+def _job_on_rows(call: Call, events: Events, nested: frozenset[str], choose: Choose) -> Job:
+    """The job for a row pattern, or for the regular-expression operator."""
+    prepared, columns, plan = prepare_rows(call, events, nested)
+    query = plan.query
+    assert isinstance(query, AnalyzedRowPattern)
+    frame, columns = with_keys(prepared.frame, columns, query)
+    reads = reads_of_rows(query, columns)
     output = Output(result=result_schema(plan, columns), ties=tie_rule(plan, columns.names, False))
     layout = choose(frame, plan, reads, output)
     return Job(frame=frame, plan=plan, reads=reads, layout=layout, output=output, finish=prepared.finished)

@@ -99,7 +99,7 @@ def keys_of(reads: Reads, column: Callable[[str], Column] = quoted_column) -> li
 def handed_over(frame: DataFrame, reads: Reads, sort: Sort, *further: str) -> DataFrame:
     """The frame whose Spark partitions the tasks read: sorted, unless the tasks do it, and under plain names."""
     if not sort.in_tasks:
-        frame = frame.sortWithinPartitions(quoted_column(GROUP).asc_nulls_first(), *_spark_order(reads))
+        frame = frame.sortWithinPartitions(quoted_column(GROUP).asc_nulls_first(), *spark_order(reads))
     return frame.toDF(*plain_names(reads.columns.names), GROUP, *further)
 
 
@@ -110,7 +110,7 @@ def comparable(column: Column, type_: pa.DataType) -> Column:
     return F.to_json(column) if has_map(type_) else column
 
 
-def _spark_order(reads: Reads) -> Iterable[Column]:
+def spark_order(reads: Reads) -> Iterable[Column]:
     for item in reads.order:
         column = comparable(quoted_column(item.name), reads.type_of(item.name))
         if item.descending:

@@ -51,14 +51,20 @@ def with_keys(frame: DataFrame, columns: pa.Schema, query: AnalyzedRowPattern) -
 
     Kleene computes these, so that they mean on Spark what they mean in process.
     """
-    names = columns_read(query, columns.names, [column.name for column in query.order_by])
-    columns = pa.schema([columns.field(name) for name in names])
+    columns, wider = columns_with_keys(columns, query)
+    names = columns.names
     if not query.computed:
         return frame, columns
-    wider = pa.schema([*columns, *(pa.field(name, arrow_type(type_of(key))) for name, key in query.computed)])
     plain = frame.select(*map(quoted_column, names)).toDF(*plain_names(names))
     renamed = pa.schema([field.with_name(name) for field, name in zip(wider, plain_names(wider.names), strict=True)])
     return plain.mapInArrow(KeyAdder(query, columns), spark_schema(renamed)).toDF(*wider.names), wider
+
+
+def columns_with_keys(columns: pa.Schema, query: AnalyzedRowPattern) -> tuple[pa.Schema, pa.Schema]:
+    """The columns that the query reads, and these with the keys that are expressions."""
+    names = columns_read(query, columns.names, [column.name for column in query.order_by])
+    read = pa.schema([columns.field(name) for name in names])
+    return read, pa.schema([*read, *(pa.field(name, arrow_type(type_of(key))) for name, key in query.computed)])
 
 
 @dataclass(frozen=True, slots=True)

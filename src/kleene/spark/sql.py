@@ -14,14 +14,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.call import Call
-from kleene.errors import QuerySyntaxError
+from kleene.errors import QuerySyntaxError, UnsupportedError, printable
+from kleene.ir.query import QueryDefinition
 from kleene.lang import match_recognize
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText, Span
+from kleene.spark.declared_match import matches_as_declared
 from kleene.spark.foreign_code import check_tokens
 from kleene.spark.job import make_job
 from kleene.spark.notes import with_notes_of
@@ -53,6 +57,7 @@ class _Text:
     text: str
     args: Args
     allow_jvm_calls: bool
+    schema: Any = None  # that of the table before the clause, if Spark is not to be asked
     frames: dict[str, DataFrame] = field(default_factory=dict)
     secret: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -68,19 +73,39 @@ def sql(
     text: str,
     args: Args = None,
     allow_jvm_calls: bool = False,
+    schema: Any = None,
 ) -> DataFrame:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE."""
     check_is_text(text)
-    current = _Text(spark, SourceText(text), text, args, allow_jvm_calls)
+    current = _Text(spark, SourceText(text), text, args, allow_jvm_calls, schema)
     while True:
         tokens = tokens_of(current.text)
         place = _first_clause(tokens)
         if place is None:
             current.check(tokens)
-            return with_notes_of(current.frames.values(), _spark_sql(current, current.text, current.args))
+            return with_notes_of(current.frames.values(), _around(current))
         _refuse_view(tokens, current.original)
         current.check(tokens[:place], tokens[place].start)
         current = _replaced(current, tokens, place)
+
+
+def _around(current: _Text) -> DataFrame:
+    """The text in which all clauses have been replaced.
+
+    Before 4.3, Spark analyzes a text that DataFrames are put into at once, and in a pipeline it knows no tables then.
+    """
+    try:
+        return _spark_sql(current, current.text, current.args)
+    except AnalysisException as error:
+        is_old = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3)
+        if current.schema is None or not is_old or "TABLE_OR_VIEW_NOT_FOUND" not in str(error):
+            raise
+        said = printable(next(iter(str(error).strip().splitlines()), ""), 200)
+        raise UnsupportedError(
+            f"Spark analyzes the text around the clause at once: {said}",
+            hint="In a pipeline, kleene.sql needs PySpark 4.3 or newer; with an older one write "
+            "kleene.match_recognize(clause).match(spark.read.table(…), schema=…).",
+        ) from None
 
 
 def _first_clause(tokens: list[Token]) -> int | None:
@@ -122,7 +147,7 @@ def _replaced(current: _Text, tokens: list[Token], place: int) -> _Text:
         query = f"{text[definitions.start : definitions.end]} SELECT * FROM ({query})"
     parameters = _args_in(current.args, tokens, [*common, Span(factor_start, word.start)])
     frame = _spark_sql(current, query, parameters)
-    job = make_job(Call(definition), frame, allow_jvm_calls=current.allow_jvm_calls)
+    found = _matches(current, definition, frame, Span(word.start, word.end))
     name = f"kleene_{len(current.frames)}_{current.secret}"
     # Blanks keep what follows where the user wrote it, and line breaks keep its line.
     gone = re.sub(r"[^\n]", " ", text[factor_start:closing])
@@ -131,8 +156,20 @@ def _replaced(current: _Text, tokens: list[Token], place: int) -> _Text:
         current,
         text=text[:factor_start] + stand_in + gone[len(stand_in) :] + text[closing:],
         args=_args_without(current.args, tokens, Span(factor_start, word.start)),
-        frames={**current.frames, name: job.matches()},
+        frames={**current.frames, name: found},
     )
+
+
+def _matches(current: _Text, definition: QueryDefinition, frame: DataFrame, clause: Span) -> DataFrame:
+    if current.schema is None:
+        return make_job(Call(definition), frame, allow_jvm_calls=current.allow_jvm_calls).matches()
+    if current.frames:
+        raise UnsupportedError(
+            "schema declares the columns of one table, and the text has several MATCH_RECOGNIZE clauses",
+            current.original.locate(clause),
+            "Give each clause a text of its own; in a pipeline, a view of its own.",
+        )
+    return matches_as_declared(Call(definition), frame, current.schema)
 
 
 def _end_of_clause(text: str, position: int) -> int | None:

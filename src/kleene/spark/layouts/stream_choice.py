@@ -19,6 +19,7 @@ from kleene.plan.plan import Plan
 from kleene.schema import TimestampType
 from kleene.spark.chains import check_not_chained
 from kleene.spark.clock import WATERMARK
+from kleene.spark.declared import asking_spark
 from kleene.spark.layouts.stream import Stream, Upstream
 from kleene.spark.output import Output
 from kleene.spark.reads import Reads
@@ -35,7 +36,8 @@ def _frames(events: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]:
 
 def is_stream(events: DataFrame | Mapping[str, DataFrame]) -> bool:
     """Whether the events, or those of a dict, are streams."""
-    kinds = {frame.isStreaming for frame in _frames(events)}
+    with asking_spark():
+        kinds = {frame.isStreaming for frame in _frames(events)}
     if len(kinds) > 1:
         raise SchemaError(
             "some inputs are streams and some are not", hint="Read all of them with spark.readStream, or none."
