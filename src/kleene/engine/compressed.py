@@ -149,7 +149,7 @@ class CompressedMatches:
         in_order = ordered(FlatMatches(found.offsets, found.lengths, positions), self._engine.jit)
         assert self._query.schema is not None
         events = Events(self._table, self._query.schema, self._query.order_by)
-        return output_table(self._query, events, in_order, self._table.schema)
+        return output_table(self._query, events, in_order)
 
     def _lazily(self, done: Array) -> Iterator[dict[str, Any]]:
         for part, groups in self._expansion.matches(self._piece, self._buffer, done, AT_ONCE):
@@ -326,12 +326,8 @@ def expand(structure: bytes, parse: Callable[[str], QueryDefinition]) -> pa.Tabl
         raise SnapshotError(f"the structure cannot be read: {type(error).__name__}") from None
     assert query.schema is not None
     order = sorted(range(len(found)), key=lambda number: found.match(number).output_order)
-    return output_table(
-        query,
-        Events(table, query.schema, query.order_by),
-        chosen_matches(found, np.array(order, np.int64)),
-        table.schema,
-    )
+    events = Events(table, query.schema, query.order_by)
+    return output_table(query, events, chosen_matches(found, np.array(order, np.int64)))
 
 
 def _query(parts: Mapping[str, Any], parse: Callable[[str], QueryDefinition]) -> AnalyzedQuery:

@@ -28,8 +28,7 @@ from kleene.engine.match_ids import MATCH_ID, match_ids
 from kleene.engine.matches import Array, FlatMatches
 from kleene.engine.output import output_table
 from kleene.engine.protocol import Found
-from kleene.engine.regex_columns import regex_table
-from kleene.engine.row_columns import one_row_table_and_order
+from kleene.engine.row_columns import one_row_table_and_order, regex_table
 from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.rows import RowMaker
 from kleene.engine.spilling import RowSorter
@@ -163,7 +162,7 @@ class RowWriter:
         while start < len(matches):
             part = matches[start : start + rows]
             here = {number: column.slice(start, rows) for number, column in computed.items()}
-            made = output_table(query, events, part, table.schema, self.with_times, here)
+            made = output_table(query, events, part, self.with_times, here)
             if self.id_columns is not None:
                 made = with_match_ids(made, table, part, self.plan, self.id_columns)
             self.meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)

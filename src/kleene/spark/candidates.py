@@ -60,7 +60,7 @@ class CandidateFinder:
         rows = self._task.output.rows(part, self._task.plan)
         for name, column in zip(CHOICE, choice, strict=False):
             rows = rows.append_column(name, column)
-        return as_schema(rows, self._schema)
+        return as_schema(rows.columns, self._schema)
 
 
 def choice_order(query: AnalyzedQuery | AnalyzedRowPattern) -> tuple[SortColumn, ...]:

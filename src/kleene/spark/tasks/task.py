@@ -71,7 +71,7 @@ class Task:
         return null_order_key(self.reads.strict[0], events.num_rows)
 
     def given_out(self, part: ResultBatch) -> pa.Table:
-        return as_schema(self.output.rows(part, self.plan), self.output.result)
+        return as_schema(self.output.rows(part, self.plan).columns, self.output.result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
