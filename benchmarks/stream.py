@@ -47,7 +47,7 @@ from kleene.call import Call
 from kleene.engine.inputs import OrderKey
 from kleene.files import write_text
 from kleene.spark.job import Job, make_job
-from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
+from kleene.spark.layouts.stream import PROVIDER, ROCKSDB
 from kleene.spark.schema import spark_schema
 from kleene.spark.session import embedded_session
 from kleene.spark.streaming.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table

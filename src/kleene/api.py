@@ -15,8 +15,8 @@ from kleene.analysis.value_types import FUNCTIONS
 from kleene.call import Call, Input, input_of, is_spark, like_events, read_call, spark_module
 from kleene.engine import compressed
 from kleene.engine.choice import SMALL
-from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import attributes_of, check_order_columns, make_order_key, read_events, read_rows
+from kleene.engine.needs import columns_read
 from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, result_schema, run

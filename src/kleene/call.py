@@ -160,7 +160,7 @@ def input_of(events: Any) -> Input:
     """Where the events, or those of a dict, are."""
     if not is_spark(events):
         return Input.TABLE
-    return Input.STREAM if spark_module("layouts.stream_choice").is_stream(events) else Input.FRAME
+    return Input.STREAM if spark_module("layouts.stream").is_stream(events) else Input.FRAME
 
 
 def is_spark(events: Any) -> bool:

@@ -40,9 +40,8 @@ from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.run_matches import NO_LIMIT, Expansion, judged
 from kleene.engine.compiled.run_piece import RunPiece
 from kleene.engine.events import Events
-from kleene.engine.found import size_of
 from kleene.engine.inputs import attributes_of
-from kleene.engine.matches import FlatMatches, flat_matches, joined
+from kleene.engine.matches import FlatMatches, joined, size_of
 from kleene.engine.output import output_table
 from kleene.engine.saved_parts import require
 from kleene.engine.snapshot import pack, unpack
@@ -348,34 +347,17 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
     trail, bounds = np.empty(len(stack), np.int64), np.zeros(components, np.int64)
     parts: list[FlatMatches] = []
     room, budget = 1024, Budget(events=len(nodes))
-    empty, floats = np.empty(0, np.int64), np.empty(0, np.float64)
+    none = np.empty(0, np.int64)
+    no_window = (NO_WINDOW, 0, 0.0, none, np.empty(0, np.float64), none)
     while st[EXPAND_COMPLETION] < len(roots):
         offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
         p, origin = np.empty(room * 16 + len(stack), ROW), np.empty(room, np.int64)
-        # Few matches are asked for at a time, so plain Python will do.
-        status = shared_loops(False)["expand_merged"](
-            st,
-            done,
-            len(done),
-            whole,
-            NO_WINDOW,
-            0,
-            0.0,
-            empty,
-            floats,
-            empty,
-            stack,
-            trail,
-            bounds,
-            empty,  # no node says that there is one way only
-            offsets,
-            lengths,
-            p,
-            origin,
-        )
+        # Few matches are asked for at a time, so plain Python will do. No node says that there is one way only.
+        way, outputs = (stack, trail, bounds, none), (offsets, lengths, p, origin)
+        status = shared_loops(False)["expand_merged"](st, done, len(done), whole, *no_window, *way, *outputs)
         require(status != CONTRADICTION, "nodes")
         count = int(st[EXPAND_MATCHES])
         parts.append(FlatMatches(offsets[: count + 1], lengths[:count], p[: st[EXPAND_ROWS]].copy()))
         budget.add("its matches", 4 * size_of(parts[-1]))
         st[EXPAND_MATCHES] = st[EXPAND_ROWS] = 0
-    return joined(parts, components) if parts else flat_matches([], components)
+    return joined(parts, components)

@@ -51,15 +51,8 @@ class PreparedQuery:
         text = query_text(query.definition) if is_sase else row_query_text(query.definition)
         order: Any = query.order_by
         operators = "" if plan.pipeline is None else str(plan.pipeline)
-        said = [
-            text,
-            str(order),
-            str(self.sort_columns),
-            plan.format.value,
-            operators,
-            str(self.columns),
-            str(query.schema),
-        ]
+        said = [text, str(order), str(self.sort_columns), plan.format.value, operators]
+        said += [str(self.columns), str(query.schema)]
         return hashlib.sha256("\x00".join(said).encode()).hexdigest()
 
 

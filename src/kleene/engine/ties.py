@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.columns_read import columns_read
-from kleene.engine.events import TYPE_OF_EVENT, decoded
-from kleene.engine.useful_events import SKIPPING
+from kleene.engine.events import decoded
+from kleene.engine.needs import SKIPPING, columns_read, type_column_of
 from kleene.errors import listed
 from kleene.ir import expr as ir
 from kleene.ir.options import Format, Strategy, WindowUnit
@@ -84,8 +83,7 @@ def _rule_of_events(plan: Plan, query: AnalyzedQuery, names: Listed[str]) -> Tie
     read = (name for name in columns_read(query, names, ()) if name not in (*query.order_by, *key))
     rule = TieRule(query.order_by, key, tuple(read), needs_key=True)
     is_counted = query.window is not None and query.window.unit is WindowUnit.EVENTS
-    assert query.schema is not None
-    type_column = TYPE_OF_EVENT if query.schema.by_type is not None else query.schema.type_column
+    type_column = type_column_of(query.schema)
     if query.strategy not in SKIPPING or is_counted or type_column is None:
         return rule  # every event counts
     roles = Counter(name for types in uses for name in types)

@@ -10,8 +10,7 @@ from kleene.ir.may_fail import may_fail
 from kleene.ir.options import Strategy, WindowUnit
 from kleene.ir.text import expression_text
 from kleene.plan.cost import cheaper_runs
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline, basic_pipeline, predicate_of, run_pipeline
+from kleene.plan.operators import Facts, Pipeline, basic_pipeline, predicate_of, run_pipeline
 from kleene.plan.optimizer import optimized
 from kleene.plan.predicates import conjuncts_of
 

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
 from kleene.ir import expr as ir
 from kleene.ir.options import Window
+from kleene.options.hints import NO_HINTS, Hints
+from kleene.options.statistics import UNKNOWN, Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What rewrites go by besides the plan itself."""
+
+    query: AnalyzedQuery
+    hints: Hints = NO_HINTS
+    statistics: Statistics = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,29 +159,19 @@ class Nothing(Printed):
 
 
 Operator = (
-    SequenceScan
-    | SequenceConstruction
+    Nothing
+    | SequenceScan
     | RunScan
     | RowScan
+    | SequenceConstruction
     | Selection
     | WindowFilter
     | NegationFilter
     | Having
     | Transformation
-    | Nothing
 )
-_ORDER: tuple[type, ...] = (
-    Nothing,
-    SequenceScan,
-    RunScan,
-    RowScan,
-    SequenceConstruction,
-    Selection,
-    WindowFilter,
-    NegationFilter,
-    Having,
-    Transformation,
-)
+_ORDER = get_args(Operator)
+"""In which they stand in a pipeline."""
 Kind = TypeVar("Kind", bound=Operator)
 
 
@@ -269,3 +270,30 @@ def predicate_of(conjunct: Conjunct, query: AnalyzedQuery) -> Predicate:
         if isinstance(node, (ir.Attribute, ir.Events, ir.Length)) and node.variable in numbers
     }
     return Predicate(conjunct, tuple(sorted(numbers[name] for name in names if name is not None)) or (0,))
+
+
+# --- what a plan of runs has left of its query, after rewrites: what is compiled, and what EXPLAIN shows ---
+
+
+def running_query(query: AnalyzedQuery, pipeline: Pipeline) -> AnalyzedQuery:
+    """The query with the predicates and negations that its plan has left."""
+    runs, late = pipeline.get(RunScan), pipeline.find(NegationFilter)
+    kept = {item.name: item for item in (*runs.negations, *(late.negations if late is not None else ()))}
+    negations = tuple(kept[item.name] for item in query.negations if item.name in kept)
+    having = pipeline.find(Having)
+    return replace(
+        query,
+        components=runs.components,
+        negations=negations,
+        having=None if having is None else having.condition,
+    )
+
+
+def run_ending_negations(pipeline: Pipeline) -> frozenset[str]:
+    """The names of the negations that end runs."""
+    return frozenset(item.name for item in pipeline.get(RunScan).negations)
+
+
+def negation_access(pipeline: Pipeline) -> str:
+    late = pipeline.find(NegationFilter)
+    return "index" if late is None else late.access

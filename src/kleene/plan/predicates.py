@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct
 from kleene.plan.operators import NegationFilter, Pipeline, RunScan, Selection
 
 Change = Callable[[Conjunct], Conjunct | None]
@@ -71,8 +71,3 @@ def needed_together(plan: Pipeline) -> list[list[Conjunct]]:
 def said_of_some_event(conjuncts: Iterable[Conjunct]) -> list[Conjunct]:
     """Those that do not hold for want of events: a Kleene variable need not have one after its first."""
     return [item for item in conjuncts if all(first == 0 for _, first in item.indexed)]
-
-
-def negations_of(plan: Pipeline) -> tuple[NegativeComponent, ...]:
-    negation = plan.find(NegationFilter)
-    return () if negation is None else negation.negations

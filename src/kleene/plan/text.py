@@ -110,10 +110,14 @@ def _pattern(components: Sequence[Component]) -> str:
 
 
 def component_text(component: Component) -> str:
-    types = [name_text(name, allow_dash=True) for name in component.types]
-    of = types[0] if len(types) == 1 else f"ANY({', '.join(types)})"
+    of = _types(component.types)
     plus, brackets = ("+", "[]") if component.is_kleene else ("", "")
     return f"{of}{plus} {name_text(component.name)}{brackets}" if component.named else f"{of}{plus}"
+
+
+def _types(types: Sequence[str]) -> str:
+    names = [name_text(name, allow_dash=True) for name in types]
+    return names[0] if len(names) == 1 else f"ANY({', '.join(names)})"
 
 
 def _stacks(scan: SequenceScan) -> str:
@@ -141,8 +145,6 @@ def without_hidden_names(expression: ir.Expr) -> ir.Expr:
 
 
 def absence_text(negation: NegativeComponent) -> str:
-    types = [name_text(name, allow_dash=True) for name in negation.types]
-    of = types[0] if len(types) == 1 else f"ANY({', '.join(types)})"
     name = "" if negation.name.startswith("#") else f" {name_text(negation.name)}"
     where = " and ".join(expression_text(item.expression) for item in negation.predicates)
-    return f"!({of}{name})" + (f" with {where}" if where else "")
+    return f"!({_types(negation.types)}{name})" + (f" with {where}" if where else "")

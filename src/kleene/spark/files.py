@@ -22,7 +22,7 @@ from kleene.files.reading import file_schema, text_batches
 from kleene.files.replacing import told
 from kleene.files.types import check_zone_fits, common_column, common_schema, common_type, holds, is_nanosecond
 from kleene.files.writing import write_rows
-from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.names import plain_names, plain_schema, quoted_column
 from kleene.spark.schema import arrow_schema, spark_schema, spark_type
 
 _BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
@@ -81,7 +81,7 @@ def _schema(found: EventFiles) -> pa.Schema:
 
 def _read_in_tasks(paths: DataFrame, found: EventFiles, schema: pa.Schema) -> DataFrame:
     kind, zone = found.kind, found.zone
-    target = common_schema(_renamed(schema))
+    target = common_schema(plain_schema(schema))
 
     def read(paths: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in paths:
@@ -91,11 +91,6 @@ def _read_in_tasks(paths: DataFrame, found: EventFiles, schema: pa.Schema) -> Da
                     yield from pa.table(columns, schema=target).to_batches()
 
     return paths.mapInArrow(read, spark_schema(target)).toDF(*schema.names)
-
-
-def _renamed(schema: pa.Schema) -> pa.Schema:
-    names = plain_names(schema.names)
-    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
 
 
 def _local(path: str) -> Path:

@@ -1,14 +1,20 @@
-"""Spark DataFrames of events, one or several by event type, to one DataFrame and what is known of its columns."""
+"""Spark DataFrames of events, one or several by event type, to one DataFrame and what is known of its columns.
+
+For a row pattern, the DataFrame it reads to a plan and a frame that has all its columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
+from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern, check_measure_names
+from kleene.analysis.value_types import type_of
+from kleene.call import Call
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
     OrderKey,
@@ -20,11 +26,17 @@ from kleene.engine.inputs import (
     schema_of_inputs,
     unified_schema,
 )
+from kleene.engine.needs import columns_read
+from kleene.engine.output import arrow_type
+from kleene.engine.rows import with_computed_keys
 from kleene.errors import SchemaError, listed
+from kleene.plan.plan import Plan
 from kleene.schema import Schema
-from kleene.spark.names import quoted_column
+from kleene.spark.foreign import Prepared, prepare_foreign
+from kleene.spark.names import plain_names, plain_schema, quoted_column
 from kleene.spark.output import MATCH_ORDER
-from kleene.spark.schema import arrow_schema, spark_type
+from kleene.spark.schema import arrow_schema, spark_schema, spark_type
+from kleene.spark.tasks.task import table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +114,52 @@ def _as_unified(frame: DataFrame, name: str, schema: pa.Schema, unified: pa.Sche
 
 def session_zone(frame: DataFrame) -> str:
     return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
+
+
+# --- row patterns ----------------------------------------------------------------------------------------------------
+
+
+def prepare_rows(call: Call, events: DataFrame | Mapping[str, DataFrame]) -> tuple[Prepared, pa.Schema, Plan]:
+    """What Spark computes beforehand, the columns there are then, and the plan."""
+    if isinstance(events, Mapping):
+        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the DataFrame itself.")
+    check_frame_names(events, "the input")
+    definition = call.definition
+    prepared = prepare_foreign(definition, events)
+    zone = session_zone(events)
+    columns = arrow_schema(prepared.frame.schema, zone)
+    query = analyze_row_pattern(
+        prepared.definition, Schema(attributes_of(columns)), prepared.hidden, prepared.key_names
+    )
+    check_measure_names(definition, Schema(attributes_of(arrow_schema(events.schema, zone))), query.partition_by)
+    return prepared, columns, call.plan(query)
+
+
+def with_keys(frame: DataFrame, columns: pa.Schema, query: AnalyzedRowPattern) -> tuple[DataFrame, pa.Schema]:
+    """The columns that the query reads, and the keys that are expressions.
+
+    Kleene computes these, so that they mean on Spark what they mean in process.
+    """
+    names = columns_read(query, columns.names, [column.name for column in query.order_by])
+    columns = pa.schema([columns.field(name) for name in names])
+    if not query.computed:
+        return frame, columns
+    wider = pa.schema([*columns, *(pa.field(name, arrow_type(type_of(key))) for name, key in query.computed)])
+    plain = frame.select(*map(quoted_column, names)).toDF(*plain_names(names))
+    return plain.mapInArrow(KeyAdder(query, columns), spark_schema(plain_schema(wider))).toDF(*wider.names), wider
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAdder:
+    """A function from batches to batches that adds the keys that are expressions, for a Spark task."""
+
+    query: AnalyzedRowPattern
+    columns: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            keys = with_computed_keys(self.query, table_of(batch, self.columns))
+            table = pa.Table.from_batches([batch])
+            for name, _ in self.query.computed:
+                table = table.append_column(name, keys.column(name))
+            yield from table.rename_columns(plain_names(table.column_names)).to_batches()

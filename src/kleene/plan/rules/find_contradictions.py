@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kleene.ir.may_fail import may_fail
-from kleene.plan.facts import Facts
-from kleene.plan.operators import NegationFilter, Nothing, Pipeline, Transformation
-from kleene.plan.predicates import needed_together, negations_of, positive_conjuncts, said_of_some_event
+from kleene.plan.operators import Facts, NegationFilter, Nothing, Pipeline, Transformation
+from kleene.plan.predicates import needed_together, positive_conjuncts, said_of_some_event
 from kleene.plan.unsatisfiable import why_never
 
 
@@ -34,15 +33,14 @@ def find_contradictions(plan: Pipeline, facts: Facts) -> Pipeline:
 
 
 def _without_vain_negations(plan: Pipeline) -> Pipeline:
-    negations = negations_of(plan)
-    kept = []
-    for negation in negations:
+    late, kept = plan.find(NegationFilter), []
+    if late is None:
+        return plan
+    for negation in late.negations:
         expressions = [item.expression for item in said_of_some_event(negation.predicates)]
         reason = None if any(map(may_fail, expressions)) else why_never(expressions)
         if reason is None:
             kept.append(negation)
         else:
             plan = replace(plan, warnings=(*plan.warnings, f"a negation forbids nothing: {reason}"))
-    if len(kept) == len(negations):
-        return plan
-    return plan.put(replace(plan.get(NegationFilter), negations=tuple(kept)))
+    return plan if len(kept) == len(late.negations) else plan.put(replace(late, negations=tuple(kept)))

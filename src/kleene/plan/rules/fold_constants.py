@@ -10,8 +10,7 @@ from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate
 from kleene.ir.may_fail import may_fail
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline
+from kleene.plan.operators import Facts, Pipeline
 from kleene.plan.predicates import with_conjuncts
 from kleene.schema import BOOLEAN
 

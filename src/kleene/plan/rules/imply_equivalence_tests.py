@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from kleene.analysis.analyzed import AnalyzedQuery, NegativeComponent
 from kleene.ir import expr as ir
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Equivalence, NegationFilter, Pipeline, Predicate, Selection
+from kleene.plan.operators import Equivalence, Facts, NegationFilter, Pipeline, Predicate, Selection
 
 Place = tuple[int, str]
 """An attribute of a component."""

@@ -10,8 +10,7 @@ from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
 from kleene.ir.options import Strategy
 from kleene.plan.cost import expected_partners
-from kleene.plan.facts import Facts
-from kleene.plan.operators import NegationFilter, Pipeline, RunScan, SequenceConstruction
+from kleene.plan.operators import Facts, NegationFilter, Pipeline, RunScan, SequenceConstruction
 
 _CONTIGUOUS = (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
 
