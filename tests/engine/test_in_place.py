@@ -15,12 +15,11 @@ from flat_options import call_of
 from in_place import in_place_task, longer, lying, matched_in_place, task_order
 from kleene.api import prepare
 from kleene.engine.compiled.batches import group
-from kleene.engine.pieces import Stretch, shares_of
+from kleene.engine.pieces import Bounds, Stretch, bounds_of, check_bounds, clean_cut, parts_of, shares_of
 from kleene.engine.ranges import Extent, Reach, Uncut
 from kleene.engine.run import run
 from kleene.ir.options import Window, WindowUnit
 from kleene.spark.layouts import in_place as layout
-from kleene.spark.layouts.pieces import Bounds, bounds_of, check_bounds, clean_cut, parts_of
 from plan_strategies import random_plan
 from row_strategies import random_row_case
 from strategies import event_table, queries_with_events, some_examples

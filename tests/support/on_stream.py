@@ -20,7 +20,7 @@ from kleene.spark.streaming import state as stored
 from kleene.spark.streaming.bucket import END_OF_TIME
 from kleene.spark.streaming.packing import BUCKET, PAYLOAD, PLACE, packed_table, unpacked_table
 from kleene.spark.streaming.processor import COUNTS, STANDS, TOLD, TURN, MatchingProcessor
-from kleene.spark.streaming.task import Clock, StreamTask
+from kleene.spark.streaming.state import Clock, StreamTask
 
 BUCKETS = 3
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.analysis.analyze import MATCH_END, analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
-from kleene.engine.compiled.arrangement import ROW, chosen_matches, ordered
+from kleene.engine.compiled.arrangement import ROW, ordered
 from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
 from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS, COMPLETION_NODE, COMPLETION_ROW
 from kleene.engine.compiled.arrays.counted import COUNTED_COLUMNS
@@ -324,9 +324,7 @@ def expand(structure: bytes, parse: Callable[[str], QueryDefinition]) -> pa.Tabl
     except (KeyError, IndexError, ValueError, TypeError) as error:
         raise SnapshotError(f"the structure cannot be read: {type(error).__name__}") from None
     assert query.schema is not None
-    order = sorted(range(len(found)), key=lambda number: found.match(number).output_order)
-    events = Events(table, query.schema, query.order_by)
-    return output_table(query, events, chosen_matches(found, np.array(order, np.int64)))
+    return output_table(query, Events(table, query.schema, query.order_by), ordered(found, jit=False))
 
 
 def _query(parts: Mapping[str, Any], parse: Callable[[str], QueryDefinition]) -> AnalyzedQuery:

@@ -63,26 +63,22 @@ class FlatMatches:
 
     @property
     def first(self) -> Array:
-        found: Array = self.positions[self.offsets[:-1]]
-        return found
+        return np.asarray(self.positions[self.offsets[:-1]])
 
     @property
     def last(self) -> Array:
-        found: Array = self.positions[self.offsets[1:] - 1]
-        return found
+        return np.asarray(self.positions[self.offsets[1:] - 1])
 
     def begins(self, component: int) -> Array:
         """Where the component's positions begin in `positions`, for each match."""
-        found: Array = self.offsets[:-1] + self.lengths[:, :component].sum(axis=1)
-        return found
+        return np.asarray(self.offsets[:-1] + self.lengths[:, :component].sum(axis=1))
 
     def of_component(self, component: int) -> Array:
         """The positions of the component's events, match after match."""
         lengths = self.lengths[:, component]
         ends = np.cumsum(lengths)
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
-        found: Array = self.positions[np.repeat(self.begins(component), lengths) + within]
-        return found
+        return np.asarray(self.positions[np.repeat(self.begins(component), lengths) + within])
 
     def match(self, number: int) -> Match:
         ends = self.offsets[number] + np.cumsum(self.lengths[number])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, product
 from typing import Any
 
@@ -90,6 +90,7 @@ class _Partition:
     types: list[str | None] | None
     run_limit: int
     budget: Budget
+    columns: dict[str, list[PlainValue]] = field(default_factory=dict)
 
     def matches(self) -> Iterator[Match]:
         """In the order of their last events."""
@@ -217,8 +218,12 @@ class _Partition:
     def value(self, expression: Expr, selected: Mapping[str, Sequence[int]], index: Mapping[str, int]) -> Any:
         return evaluate(expression, EventBindings(selected, index, self._column, self._is_missing))
 
-    def _column(self, name: str) -> Any:
-        return _Renumbered(self.events.values(name), self.positions)
+    def _column(self, name: str) -> list[PlainValue]:
+        """The values of the partition's events."""
+        if name not in self.columns:
+            values = self.events.values(name)
+            self.columns[name] = [values[position] for position in self.positions]
+        return self.columns[name]
 
     def _is_missing(self, event: int, attribute: str) -> bool:
         if self.types is None:
@@ -259,14 +264,3 @@ class _Partition:
             closing = self.times[first] + window_size(self.query.window, self.query.time_type)
             return last + 1, bisect_left(self.times, closing, last + 1)
         return run[negation.gap - 1][-1] + 1, run[negation.gap][0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Renumbered:
-    """A column of the table, read by the events' numbers in the partition."""
-
-    values: list[PlainValue]
-    positions: list[int]
-
-    def __getitem__(self, event: int) -> PlainValue:
-        return self.values[self.positions[event]]

@@ -87,11 +87,6 @@ def in_output_order(parts: Iterable[Part], budget: Budget, holds_all: bool = Fal
     yield from _sorted_batches(sorter)
 
 
-def as_found(parts: Iterable[Part]) -> Iterator[ResultBatch]:
-    """The batches in any order."""
-    return (batch for part in parts for batch in part.batches)
-
-
 def _sorted_batches(sorter: Sorter) -> Iterator[ResultBatch]:
     for table in sorter.tables():
         yield from table_batches(table.drop_columns([PLACE]))

@@ -57,8 +57,7 @@ class _Measures:
         """By the last row, then the first, then the number."""
         order = self._found.grouped.order
         ends = self._matches.starts + np.maximum(self._lengths, 1) - 1
-        found: Array = np.lexsort((self._numbers, order[self._matches.starts], order[ends]))
-        return found
+        return np.asarray(np.lexsort((self._numbers, order[self._matches.starts], order[ends])))
 
     def column(self, expression: ir.Expr) -> pa.Array:
         match expression:

@@ -23,16 +23,7 @@ from kleene.engine.interpreter import Interpreter
 from kleene.engine.matches import FlatMatches, FoundMatches, joined
 from kleene.engine.output import output_schema
 from kleene.engine.protocol import Engine
-from kleene.engine.results import (
-    MATCH_ID,
-    Part,
-    ResultBatch,
-    RowWriter,
-    as_found,
-    in_output_order,
-    table_batches,
-    without_first,
-)
+from kleene.engine.results import MATCH_ID, Part, ResultBatch, RowWriter, in_output_order, table_batches, without_first
 from kleene.engine.row_output import row_output_schema
 from kleene.errors import ExecutionError, LimitError, UnsupportedError
 from kleene.plan.choice import choose_algorithm
@@ -103,7 +94,8 @@ class Runner:
         given = 0
         try:
             parts = self._parts(table, writer, budget)
-            for batch in in_output_order(parts, budget, holds_all) if in_order else as_found(parts):
+            found = (batch for part in parts for batch in part.batches)
+            for batch in in_output_order(parts, budget, holds_all) if in_order else found:
                 given += batch.table.num_rows
                 yield batch
         except GaveUpError as error:

@@ -14,7 +14,7 @@ from kleene.engine.needs import type_column_of
 from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
 from kleene.options.statistics import Statistics
-from kleene.plan.predicates import conjuncts_of
+from kleene.plan.operators import conjuncts_of
 from kleene.schema import INTEGER
 
 SAMPLE = 20_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from kleene.ir import expr as ir
-from kleene.plan.operators import Equivalence, Facts, Predicate, bracketed_tests, predicate_of
+from kleene.plan.operators import Equivalence, Facts, Predicate, bracketed_tests, predicates_of
 
 CLEARLY = 4.0
 """So many times less work must runs promise to be preferred: sequences are cheaper in all that is not counted here."""
@@ -108,9 +108,7 @@ def _partners(facts: Facts, shares: list[float]) -> list[float]:
 
 
 def _predicates(facts: Facts) -> list[Predicate]:
-    query = facts.query
-    found = (predicate_of(item, query) for component in query.components for item in component.begin)
-    return [item for item in found if not item.is_simple]
+    return [item for item in predicates_of(facts.query) if not item.is_simple]
 
 
 def _passing(predicates: list[Predicate], number: int, end: int, facts: Facts) -> float:

@@ -16,13 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.events import decoded
-from kleene.engine.pieces import shares_of, unpermuted
-from kleene.engine.ranges import RangeEvents, Reach, is_choosing
-from kleene.engine.sorting import sorted_table
-from kleene.engine.spilling import Sorter
-from kleene.engine.tasks import Array, Grouped, grouped_by, order_times, plain_errors
-from kleene.spark.candidates import CandidateFinder, Chooser, candidate_schema, choice_order, chosen_matches
-from kleene.spark.layouts.pieces import (
+from kleene.engine.pieces import (
     BETWEEN,
     Bounds,
     bounds_of,
@@ -31,8 +25,15 @@ from kleene.spark.layouts.pieces import (
     is_contiguous,
     not_in_place,
     parts_of,
+    shares_of,
+    unpermuted,
     where_it_lay,
 )
+from kleene.engine.ranges import RangeEvents, Reach, is_choosing
+from kleene.engine.sorting import sorted_table
+from kleene.engine.spilling import Sorter
+from kleene.engine.tasks import Array, Grouped, grouped_by, order_times, plain_errors
+from kleene.spark.candidates import CandidateFinder, Chooser, candidate_schema, choice_order, chosen_matches
 from kleene.spark.layouts.shuffled import destination
 from kleene.spark.marks import GROUP, MARK, are_own, marks, told_by
 from kleene.spark.names import plain_names

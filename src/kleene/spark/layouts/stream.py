@@ -20,8 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import window_time
-from kleene.engine.progress import PreparedQuery
-from kleene.engine.streaming import unbounded_state
+from kleene.engine.progress import PreparedQuery, unbounded_state
 from kleene.engine.timeouts import TIMED_OUT
 from kleene.errors import SchemaError, UnsupportedError, printable
 from kleene.ir.options import WindowUnit
@@ -36,7 +35,7 @@ from kleene.spark.reads import Reads, events_read, group_of
 from kleene.spark.schema import spark_schema
 from kleene.spark.streaming.packing import BUCKET, PACKED, PAYLOAD, PackingTask, Unpacker
 from kleene.spark.streaming.processor import GIVEN_OUT, OBSERVED, MatchingProcessor, observed
-from kleene.spark.streaming.task import Clock, StreamTask
+from kleene.spark.streaming.state import Clock, StreamTask
 from kleene.spark.tasks.order import has_order_numbers
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from kleene.errors import ExecutionError
 from kleene.spark.streaming.state import (
     BucketState,
     Head,
+    StreamTask,
     forget_progress,
     read_head,
     read_table,
@@ -27,7 +28,6 @@ from kleene.spark.streaming.state import (
     stored_table,
     written_head,
 )
-from kleene.spark.streaming.task import StreamTask
 
 END_OF_TIME = 253_370_764_800_000
 """A watermark, in milliseconds, at which a stream is over: the year 9999 has begun."""

@@ -1,4 +1,4 @@
-"""What a bucket of keys on a stream holds in Spark's state store, and how it is written there.
+"""What is to be done with the events of a bucket of keys on a stream; what it holds in Spark's state store, and how.
 
 Nothing here knows Spark but for the shape of its state variables.
 """
@@ -13,16 +13,50 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from kleene.engine.progress import CheckedProgress, PreparedQuery
-from kleene.engine.tasks import Time
+from kleene.engine.tasks import Array, Time, order_times
 from kleene.errors import SnapshotError
+from kleene.schema import FLOAT, INTEGER
 from kleene.spark.streaming.packing import packed_table, unpacked_table
-from kleene.spark.streaming.task import StreamTask
+from kleene.spark.tasks.task import Task
 
 FORMAT = 2
 """Of what lies in the state store; the engine's snapshot has a number of its own."""
 
 _CODEC = pa.Codec("zstd", compression_level=1)
 _LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How events of a stream get their order, and when they are matched."""
+
+    in_arrival_order: bool = False
+    has_watermark: bool = True
+    lag: int = 0  # milliseconds that what it reads may come behind the watermark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTask(Task):
+    """What is shipped to every task."""
+
+    clock: Clock
+    fingerprint: str
+
+    def times(self, events: pa.Table) -> Array:
+        """The times of events as engines have them: microseconds, or the order key itself where it is a number."""
+        return order_times(events, self.plan.query)
+
+    def time(self, milliseconds: int) -> Time:
+        """A watermark as a time: all events up to it are there."""
+        return milliseconds * self._times_in_a_millisecond
+
+    def milliseconds(self, time: Time) -> int:
+        """The first watermark that has passed the time."""
+        return -int(-time // self._times_in_a_millisecond)
+
+    @property
+    def _times_in_a_millisecond(self) -> int:
+        return 1 if self.plan.query.time_type in (FLOAT, INTEGER) else 1000
 
 
 def compressed(data: bytes) -> bytes:

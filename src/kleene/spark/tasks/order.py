@@ -113,12 +113,10 @@ def order_numbers(column: pa.ChunkedArray) -> Array:
     """Whole numbers in the same order as the values."""
     if pa.types.is_floating(column.type):
         bits = (column.to_numpy().astype(np.float64) + 0.0).view(np.int64)
-        found: Array = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-        return found
+        return np.asarray(np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
-    numbers: Array = column.cast(pa.int64()).to_numpy()
-    return numbers
+    return np.asarray(column.cast(pa.int64()).to_numpy())
 
 
 def places(numbers: Array, ranks: Array) -> Array:
@@ -132,8 +130,7 @@ def ranks_of(times: Array, begins: Array) -> Array:
     is_new[1:] = times[1:] != times[:-1]
     is_new[begins[begins < len(times)]] = True
     rows = np.arange(len(times))
-    found: Array = rows - np.maximum.accumulate(np.where(is_new, rows, 0))
-    return found
+    return np.asarray(rows - np.maximum.accumulate(np.where(is_new, rows, 0)))
 
 
 def has_order_numbers(type_: pa.DataType) -> bool:
