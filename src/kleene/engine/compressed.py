@@ -130,10 +130,6 @@ class CompressedMatches:
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
-    def _completions(self, row: int) -> Array:
-        end = self._begins[row + 1] if row + 1 < len(self) else len(self._done)
-        return self._done[self._begins[row] : end]
-
     def _judged(self, done: Array) -> FlatMatches:
         """The matches of the completions that nothing forbids, by rows."""
         expanded = self._expansion.matches(self._piece, self._buffer, done)
@@ -267,7 +263,8 @@ class CompressedRow:
 
     @property
     def _done(self) -> Array:
-        return self._whole._completions(self._number)
+        whole, after = self._whole, self._number + 1
+        return whole._done[whole._begins[self._number] : whole._begins[after] if after < len(whole) else None]
 
     def _graph(self) -> tuple[Array, Array]:
         """The nodes, with the columns that a structure has, and the numbers of those that are ends of matches."""

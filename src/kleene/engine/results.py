@@ -202,11 +202,8 @@ def _texts(table: pa.Table, name: str, schema: Schema) -> list[str]:
     type_ = schema.type_of(name) if name in schema else OpaqueType("", "")
     if isinstance(type_, OpaqueType):
         return [repr(value) for value in table.column(name).to_pylist()]
-    return [repr(_normal(value)) for value in plain_values(table.column(name), type_, name)]
-
-
-def _normal(value: object) -> object:
-    return value + 0.0 if isinstance(value, float) else value  # -0.0 and 0.0 are one value
+    values = plain_values(table.column(name), type_, name)
+    return [repr(value + 0.0 if isinstance(value, float) else value) for value in values]  # -0.0 and 0.0 are one value
 
 
 def _digest(said: bytes) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -73,9 +74,8 @@ def _read_inputs(frames: Mapping[str, DataFrame], order: OrderKey) -> SparkInput
     for part in parts[1:]:
         together = together.union(part)
     columns = unified.append(pa.field(TYPE_OF_EVENT, pa.string()))
-    attributes = pa.schema([column for column in unified if column.name != MATCH_ORDER])
-    shown = {name: _without(schema, MATCH_ORDER) for name, schema in schemas.items()}
-    return SparkInput(together, columns, schema_of_inputs(shown, attributes))
+    shown = {name: _as_shown(schema) for name, schema in schemas.items()}
+    return SparkInput(together, columns, schema_of_inputs(shown, _as_shown(unified)))
 
 
 def check_frame_names(frame: DataFrame, what: str) -> None:
@@ -98,8 +98,8 @@ def _check_case(names: list[str], what: str, frame: DataFrame) -> None:
             )
 
 
-def _without(schema: pa.Schema, name: str) -> pa.Schema:
-    return pa.schema([column for column in schema if column.name != name])
+def _as_shown(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([column for column in schema if column.name != MATCH_ORDER])
 
 
 def _as_unified(frame: DataFrame, name: str, schema: pa.Schema, unified: pa.Schema) -> DataFrame:
@@ -146,20 +146,17 @@ def with_keys(frame: DataFrame, columns: pa.Schema, query: AnalyzedRowPattern) -
         return frame, columns
     wider = pa.schema([*columns, *(pa.field(name, arrow_type(type_of(key))) for name, key in query.computed)])
     plain = frame.select(*map(quoted_column, names)).toDF(*plain_names(names))
-    return plain.mapInArrow(KeyAdder(query, columns), spark_schema(plain_schema(wider))).toDF(*wider.names), wider
+    found = plain.mapInArrow(partial(_with_computed_keys, query, columns), spark_schema(plain_schema(wider)))
+    return found.toDF(*wider.names), wider
 
 
-@dataclass(frozen=True, slots=True)
-class KeyAdder:
-    """A function from batches to batches that adds the keys that are expressions, for a Spark task."""
-
-    query: AnalyzedRowPattern
-    columns: pa.Schema
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            keys = with_computed_keys(self.query, table_of(batch, self.columns))
-            table = pa.Table.from_batches([batch])
-            for name, _ in self.query.computed:
-                table = table.append_column(name, keys.column(name))
-            yield from table.rename_columns(plain_names(table.column_names)).to_batches()
+def _with_computed_keys(
+    query: AnalyzedRowPattern, columns: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The batches with the keys that are expressions, in a Spark task."""
+    for batch in batches:
+        keys = with_computed_keys(query, table_of(batch, columns))
+        table = pa.Table.from_batches([batch])
+        for name, _ in query.computed:
+            table = table.append_column(name, keys.column(name))
+        yield from table.rename_columns(plain_names(table.column_names)).to_batches()

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ from kleene.spark.names import plain_names, quoted_column
 from kleene.spark.output import Output
 from kleene.spark.reads import Reads, events_read, group_of
 from kleene.spark.schema import spark_schema
-from kleene.spark.streaming.packing import BUCKET, PACKED, PAYLOAD, PackingTask, Unpacker
+from kleene.spark.streaming.packing import BUCKET, PACKED, PAYLOAD, PackingTask, unpacked_matches
 from kleene.spark.streaming.processor import GIVEN_OUT, OBSERVED, MatchingProcessor, observed
 from kleene.spark.streaming.state import Clock, StreamTask
 from kleene.spark.tasks.order import has_order_numbers
@@ -59,7 +60,8 @@ class Stream:
         processor = MatchingProcessor(self.task(job))
         found = by_bucket.transformWithStateInPandas(processor, GIVEN_OUT, "append", mode)
         found = observed(found, f"{OBSERVED}{self.fingerprint[:8]}", self.buckets).select(PAYLOAD)
-        return found.mapInArrow(Unpacker(job.output.result), spark_schema(job.output.result))
+        result = job.output.result
+        return found.mapInArrow(partial(unpacked_matches, result), spark_schema(result))
 
     def frame(self, job: Job) -> DataFrame:
         """The events as the operator gets them, packed by bucket."""
