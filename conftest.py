@@ -10,8 +10,7 @@ from kleene.analysis.analyze import analyze
 from kleene.lang.sase import parse
 from kleene.options.hints import checked_hints
 from kleene.options.statistics import UNKNOWN, checked_statistics
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline, basic_pipeline
+from kleene.plan.operators import Facts, Pipeline, basic_pipeline
 from kleene.schema import FLOAT, INTEGER, STRING, Schema
 
 _ATTRIBUTES = {"t": INTEGER, "type": STRING, "x": INTEGER, "y": INTEGER, "name": STRING, "weight": FLOAT}

@@ -47,10 +47,10 @@ from kleene.call import Call
 from kleene.engine.inputs import OrderKey
 from kleene.files import write_text
 from kleene.spark.job import Job, make_job
-from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
+from kleene.spark.layouts.stream import PROVIDER, ROCKSDB
 from kleene.spark.schema import spark_schema
 from kleene.spark.session import embedded_session
-from kleene.spark.streaming.packing import BUCKET, PAYLOAD, Unpacker, unpacked_table
+from kleene.spark.streaming.packing import BUCKET, PAYLOAD, unpacked_matches, unpacked_table
 from kleene.spark.streaming.processor import COUNTS, GIVEN_OUT, STANDS, TOLD, TURN, observed
 from processes import ProcessorTime
 from stream_data import DELAY, SCHEMA, Shape, first_files, folder_of
@@ -166,7 +166,7 @@ def floor_plan(subject: Subject, events: DataFrame, **options: Any) -> DataFrame
     return (
         observed(found, "floor", job.layout.buckets)
         .select(PAYLOAD)
-        .mapInArrow(Unpacker(job.output.result), spark_schema(job.output.result))
+        .mapInArrow(partial(unpacked_matches, job.output.result), spark_schema(job.output.result))
     )
 
 

@@ -25,9 +25,9 @@ from kleene.call import (
 )
 from kleene.engine import compressed
 from kleene.engine.choice import SMALL
-from kleene.engine.columns_read import columns_read
 from kleene.engine.event_types import type_notes
 from kleene.engine.inputs import check_order_columns, in_order, make_order_key, open_events, open_rows
+from kleene.engine.needs import columns_read
 from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, result_schema, run

@@ -169,7 +169,7 @@ def input_of(events: Any) -> Input:
     """Where the events, or those of a dict, are."""
     if not is_spark(events):
         return Input.TABLE
-    is_stream = spark_module("layouts.stream_choice").is_stream(as_spark(events))
+    is_stream = spark_module("layouts.stream").is_stream(as_spark(events))
     return Input.STREAM if is_stream else Input.FRAME
 
 

@@ -8,9 +8,8 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.automaton.compile import automaton_of
+from kleene.automaton.compile import automaton_of, scan_automaton, stacks_text
 from kleene.automaton.model import Automaton
-from kleene.automaton.stacks import scan_automaton, stacks_text
 from kleene.automaton.svg import automaton_svg
 from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed

@@ -15,12 +15,11 @@ from flat_options import call_of
 from in_place import in_place_task, longer, lying, matched_in_place, task_order
 from kleene.api import prepare
 from kleene.engine.compiled.batches import group
-from kleene.engine.pieces import Stretch, shares_of
+from kleene.engine.pieces import Bounds, Stretch, bounds_of, check_bounds, clean_cut, parts_of, shares_of
 from kleene.engine.ranges import Extent, Reach, Uncut
 from kleene.engine.run import run
 from kleene.ir.options import Window, WindowUnit
-from kleene.spark.layouts import piece_tasks
-from kleene.spark.layouts.pieces import Bounds, bounds_of, check_bounds, clean_cut, parts_of
+from kleene.spark.layouts import in_place as layout
 from plan_strategies import random_plan
 from row_strategies import random_row_case
 from strategies import event_table, queries_with_events, some_examples
@@ -179,7 +178,7 @@ def test_events_that_are_equal_keep_their_places(seed: int) -> None:
 
 
 def test_a_batch_of_several_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piece_tasks, "PIECE_ROWS", 1 << 8)
+    monkeypatch.setattr(layout, "PIECE_ROWS", 1 << 8)
     definition = kleene.match_recognize(
         "ORDER BY t MEASURES A.t AS a, B.t AS b ALL MATCHES PATTERN (A B) DEFINE B AS B.t > A.t"
     ).definition

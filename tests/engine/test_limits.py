@@ -17,9 +17,8 @@ from kleene.engine import budget, spilling
 from kleene.engine.budget import Budget
 from kleene.engine.compiled import programs, run_engine
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.found import whole_events
-from kleene.engine.matches import FlatMatches
-from kleene.engine.spilling import RowSorter
+from kleene.engine.matches import FlatMatches, whole_events
+from kleene.engine.spilling import PLACE, ByPlace, Sorter
 from kleene.ir import expr as ir
 from kleene.options.limits import Limits
 from kleene.schema import INTEGER
@@ -206,12 +205,12 @@ def test_matches_of_an_event_stay_together_however_they_are_cut() -> None:
 @pytest.mark.parametrize("most_bytes", [1, 200, 1 << 20])
 def test_sorter_keeps_equal_rows_as_they_came(monkeypatch, most_bytes: int) -> None:
     monkeypatch.setattr(spilling, "MOST_RUNS", 4)
-    chance, sorter, expected = random.Random(most_bytes), RowSorter(most_bytes), []
+    chance, sorter, expected = random.Random(most_bytes), Sorter(ByPlace(), most_bytes), []
     for part in range(30):
         numbers = sorted(chance.choices(range(12), k=chance.randrange(9)))
         rows = [f"{part}-{place}" for place in range(len(numbers))]
         expected += zip(numbers, rows, strict=True)
-        sorter.add(pa.table({"row": pa.array(rows, pa.string())}), np.array(numbers, np.int64))
+        sorter.add(pa.table({"row": pa.array(rows, pa.string()), PLACE: pa.array(numbers, pa.int64())}))
     found = [row for table in sorter.tables() for row in table.column("row").to_pylist()]
     assert found == [row for _, row in sorted(expected, key=lambda item: item[0])]
     assert sorter.is_empty
@@ -222,17 +221,17 @@ def test_a_full_disk_is_a_sentence(monkeypatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(spilling.tempfile, "TemporaryFile", full)
-    sorter = RowSorter(1)
+    sorter = Sorter(ByPlace(), 1)
     with pytest.raises(kleene.ExecutionError, match=r"cannot be written to disk: .*No space left"):
-        sorter.add(pa.table({"x": [1]}), np.array([1]))
+        sorter.add(pa.table({"x": [1], PLACE: [1]}))
 
 
 def test_sorter_holds_a_part_of_what_lies_on_disk() -> None:
-    sorter = RowSorter(1 << 16)
+    sorter = Sorter(ByPlace(), 1 << 16)
     for part in range(40):
-        sorter.add(pa.table({"text": ["x" * 500] * 150}), np.arange(150) * 40 + part)
+        sorter.add(pa.table({"text": ["x" * 500] * 150, PLACE: np.arange(150) * 40 + part}))
         assert len(sorter._runs) < spilling.MOST_RUNS
-        assert all(not len(run.numbers) for run in sorter._runs)
+        assert all(run.table is None for run in sorter._runs)
     sizes = [table.nbytes for table in sorter.tables()]
     assert sum(sizes) >= 40 * 150 * 500
     assert max(sizes) < 1 << 18

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 from kleene.analysis.row_pattern import SortColumn
+from kleene.engine import spilling
 from kleene.spark.marks import GROUP
-from kleene.spark.tasks import sorter
 from kleene.spark.tasks.groups import GroupPart, Groups, groups_of
-from kleene.spark.tasks.order import TaskOrder, order_numbers
-from kleene.spark.tasks.sorter import sorted_tables
+from kleene.spark.tasks.order import TaskOrder, order_numbers, sorted_tables
 
 BY_TIME = TaskOrder((SortColumn("t", False, None), SortColumn("s", False, None), SortColumn("x", False, None)))
 
@@ -53,7 +52,7 @@ def plain(row: dict) -> tuple:
 @pytest.mark.parametrize(("keys", "times"), [(1, 5), (3, 1000), (7, 20), (70_000, 10)])
 @pytest.mark.parametrize("most_bytes", [10**9, 4000, 1])
 def test_sorted_in_memory_and_by_runs_on_disk(keys: int, times: int, most_bytes: int, monkeypatch) -> None:
-    monkeypatch.setattr(sorter, "BATCH", 50)
+    monkeypatch.setattr(spilling, "MOST_RUNS", 5)
     given = batches(keys, 900, keys, times)
     found = [row for table in sorted_tables(iter(given), BY_TIME, most_bytes) for row in table.to_pylist()]
     assert list(map(plain, found)) == in_plain_order(given)
@@ -66,8 +65,7 @@ def test_descending_order() -> None:
     assert list(map(plain, table.to_pylist())) == in_plain_order(given, sign=-1)
 
 
-def test_runs_in_which_other_strings_are_frequent_go_together(monkeypatch) -> None:
-    monkeypatch.setattr(sorter, "BATCH", 2)
+def test_runs_in_which_other_strings_are_frequent_go_together() -> None:
     order = TaskOrder((SortColumn("t", False, None),))
     often = pa.table({"s": ["a", "a"], "t": [0, 1], GROUP: [7, 7]})
     seldom = pa.table({"s": ["b", "c"], "t": [2, 3], GROUP: [7, 7]})

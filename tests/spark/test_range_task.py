@@ -20,7 +20,7 @@ from kleene.spark.marks import GROUP, MARK, mark
 from kleene.spark.output import Output
 from kleene.spark.reads import Reads
 from kleene.spark.tasks.groups import groups_of
-from kleene.spark.tasks.sorter import sorted_tables
+from kleene.spark.tasks.order import sorted_tables
 
 EVENTS = pa.table({"k": [1] * 30 + [2] * 30, "t": [*range(30), *range(30)], "x": [n * n % 7 for n in range(60)]})
 CLAUSE = "PARTITION BY k ORDER BY t MEASURES A.t AS a, B.t AS b PATTERN (A B) DEFINE B AS B.x > A.x"

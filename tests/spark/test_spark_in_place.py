@@ -13,7 +13,7 @@ from test_spark_ranges import ROWS, rows_of, walk, with_and_without_key
 import kleene
 from kleene.call import Call
 from kleene.spark.job import make_job
-from kleene.spark.layouts import piece_tasks
+from kleene.spark.layouts import in_place as layout
 
 IN_PLACE = {"spark": kleene.SparkOptions("in place")}
 
@@ -112,7 +112,7 @@ def test_files_that_overlap_in_time_are_an_error(spark, tmp_path: Path) -> None:
 
 
 def test_a_large_piece_out_of_order_is_an_error(spark) -> None:
-    assert piece_tasks.LARGE_PIECE < piece_tasks.PIECE_ROWS
+    assert layout.LARGE_PIECE < layout.PIECE_ROWS
     frame = spark.range(0, 300_000, 1, 1).selectExpr("hash(id) AS t", "id % 7 AS x")
     with pytest.raises(Exception, match="a file of the input are too far out of order"):
         kleene.match_recognize(QUERY).match(frame, **IN_PLACE).collect()

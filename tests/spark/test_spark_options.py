@@ -82,7 +82,7 @@ def test_explain_refuses_what_match_refuses(
     frame: DataFrame, stream: DataFrame, monkeypatch: pytest.MonkeyPatch, options: dict
 ) -> None:
     # The session is that of other tests.
-    monkeypatch.setattr("kleene.spark.layouts.stream_choice._check_session", lambda _: None)
+    monkeypatch.setattr("kleene.spark.layouts.stream._check_session", lambda _: None)
     for events in (frame, stream):
         expected = error_of(lambda events=events: PAIR.match(events, **options))
         found = error_of(lambda events=events: PAIR.explain(events, **options))

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 import kleene
 from case_files import near
 from flat_options import arguments
-from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
+from kleene.spark.layouts.stream import PROVIDER, ROCKSDB
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 

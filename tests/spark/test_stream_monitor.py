@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row
 
 import kleene
-from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
+from kleene.spark.layouts.stream import PROVIDER, ROCKSDB
 from kleene.spark.monitor import StreamMetrics, named, stream_metrics
 
 STANDS = ("bucket", "waiting", "runs", "kept", "bytes", "turn")

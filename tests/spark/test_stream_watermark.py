@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 import kleene
-from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
+from kleene.spark.layouts.stream import PROVIDER, ROCKSDB
 
 NEVER_PAID = """
     EVENT SEQ(Shelf a, Exit b, !(Register r))

@@ -15,7 +15,7 @@ from kleene.engine.run import result_schema
 from kleene.plan.plan import ByKey, Plan
 from kleene.spark.candidates import CHOICE, Chooser, choice_order
 from kleene.spark.layouts.choosing import in_place_reach
-from kleene.spark.layouts.piece_tasks import EdgeTask, PieceTask
+from kleene.spark.layouts.in_place import EdgeTask, PieceTask
 from kleene.spark.output import Output
 from kleene.spark.reads import Reads, Sort
 from kleene.spark.tasks.order import TaskOrder, has_order_numbers

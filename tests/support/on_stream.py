@@ -16,11 +16,11 @@ from kleene.engine.run import result_schema
 from kleene.plan.plan import ByKey, Plan
 from kleene.spark.output import Output
 from kleene.spark.reads import Reads
-from kleene.spark.streaming import stored_progress
+from kleene.spark.streaming import state as stored
 from kleene.spark.streaming.bucket import END_OF_TIME
 from kleene.spark.streaming.packing import BUCKET, PAYLOAD, PLACE, packed_table, unpacked_table
 from kleene.spark.streaming.processor import COUNTS, STANDS, TOLD, TURN, MatchingProcessor
-from kleene.spark.streaming.task import Clock, StreamTask
+from kleene.spark.streaming.state import Clock, StreamTask
 
 BUCKETS = 3
 
@@ -49,7 +49,7 @@ class Stream:
         )
         self.rows: list[pa.Table] = [task.output.result.empty_table()]
         self.told: list[dict] = []
-        self.times_smaller = stored_progress.TIMES_SMALLER  # 0: events are kept beside a snapshot as long as may be
+        self.times_smaller = stored.TIMES_SMALLER  # 0: events are kept beside a snapshot as long as may be
 
     def feed(self, events: pa.Table, buckets: np.ndarray | None = None) -> None:
         buckets = np.zeros(events.num_rows, np.int64) if buckets is None else buckets
@@ -76,7 +76,7 @@ class Stream:
         return pa.concat_tables(self.rows)
 
     def _patched(self):
-        return patch.object(stored_progress, "TIMES_SMALLER", self.times_smaller)
+        return patch.object(stored, "TIMES_SMALLER", self.times_smaller)
 
     def _take(self, found: pd.DataFrame) -> None:
         for row in found.to_dict("records"):
@@ -97,7 +97,7 @@ def matched_on_stream(plan: Plan, table: pa.Table, random: Random) -> pa.Table:
     """The rows of the result, in no particular order: events come late, but no later than the watermark allows."""
     task = task_of(plan, table)
     stream = Stream(task)
-    stream.times_smaller = random.choice([0, stored_progress.TIMES_SMALLER])
+    stream.times_smaller = random.choice([0, stored.TIMES_SMALLER])
     if not table.num_rows:
         return stream.result()
     times, buckets = task.times(table), buckets_of(plan, table)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import kleene
-from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
+from kleene.spark.layouts.stream import PROVIDER, ROCKSDB
 from kleene.spark.session import embedded_session
 
 DELAY = 20

@@ -142,12 +142,7 @@ def _conjunct_text(expression: ir.Expr) -> str:
     return f"({text})" if isinstance(expression, ir.Or) else text
 
 
-_STYLES = {
-    Move.BEGIN: "",
-    Move.TAKE: "",
-    Move.IGNORE: ", style=dashed",
-    Move.PROCEED: ", arrowhead=empty",
-}
+_STYLES = {Move.IGNORE: ", style=dashed", Move.PROCEED: ", arrowhead=empty"}
 
 
 def automaton_dot(automaton: Automaton) -> str:
@@ -164,7 +159,7 @@ def automaton_dot(automaton: Automaton) -> str:
         for preference, edge in enumerate(edges, 1):
             label = f"{edge.move.value}\n{formula_text(edge.formula, automaton, source)}"
             label = with_anchors(edge, str(preference)) if are_plain else label
-            style = "" if are_plain else _STYLES[edge.move]
+            style = "" if are_plain else _STYLES.get(edge.move, "")
             lines.append(f"  s{source} -> s{edge.target} [label={_quoted(label)}{style}];")
     return "\n".join([*lines, "}"])
 

@@ -65,7 +65,7 @@ def match_on_spark(
     try:
         from kleene.spark import session as embedded
         from kleene.spark.files import read_spark, session_in_utc, write_spark
-        from kleene.spark.task_counter import TaskCounter
+        from kleene.spark.session import TaskCounter
     except ModuleNotFoundError as error:
         raise UnsupportedError(
             f"matching on Spark needs the package '{error.name}'",

@@ -7,11 +7,12 @@ grew.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from kleene.errors import LimitError
+from kleene.errors import LimitError, printable
 from kleene.options.limits import NO_LIMITS, Limits
 from kleene.watching import watcher
 
@@ -92,6 +93,19 @@ class Budget:
     def _how_far(self) -> str:
         matches = "1 match" if self._found == 1 else f"{self._found:,} matches"
         return f"it came to event {self._at:,} of {self._events:,} and had found {matches}"
+
+
+def too_many_partial_matches(
+    run_limit: int,
+    key: Mapping[str, Any],
+    hint: str = "Let the pattern begin with a stricter predicate, or raise run_limit.",
+) -> LimitError:
+    where = ", ".join(f"{name} = {value!r}" for name, value in key.items())
+    return LimitError(
+        f"the partition {printable(where, 200) if where else 'of all events'} has more than "
+        f"{run_limit:,} partial matches at once",
+        hint=hint,
+    )
 
 
 def amount(size: int) -> str:

@@ -14,9 +14,8 @@ from kleene.engine.compiled.sequence_engine import SequenceEngine
 from kleene.engine.interpreter import Interpreter, NoMatchEngine
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection
-from kleene.plan.operators import RunScan
+from kleene.plan.operators import RunScan, negation_access, run_ending_negations, running_query
 from kleene.plan.plan import Plan
-from kleene.plan.running import negation_access, run_ending_negations, running_query
 
 TINY, SMALL = 1_000, 10_000
 """Up to so many events the interpreter is done before machine code is read from disk, or made."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.analysis.analyze import MATCH_END, analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
-from kleene.engine.compiled.arrangement import ROW, chosen_matches, ordered
+from kleene.engine.compiled.arrangement import ROW, ordered
 from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
 from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS, COMPLETION_NODE, COMPLETION_ROW
 from kleene.engine.compiled.arrays.counted import COUNTED_COLUMNS
@@ -40,9 +40,8 @@ from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.run_matches import NO_LIMIT, Expansion, judged
 from kleene.engine.compiled.run_piece import RunPiece
 from kleene.engine.events import Events
-from kleene.engine.found import size_of
 from kleene.engine.inputs import attributes_of
-from kleene.engine.matches import FlatMatches, flat_matches, joined
+from kleene.engine.matches import FlatMatches, joined, size_of
 from kleene.engine.output import output_table
 from kleene.engine.saved_parts import require
 from kleene.engine.snapshot import pack, unpack
@@ -131,10 +130,6 @@ class CompressedMatches:
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
-    def _completions(self, row: int) -> Array:
-        end = self._begins[row + 1] if row + 1 < len(self) else len(self._done)
-        return self._done[self._begins[row] : end]
-
     def _judged(self, done: Array) -> FlatMatches:
         """The matches of the completions that nothing forbids, by rows."""
         expanded = self._expansion.matches(self._piece, self._buffer, done)
@@ -149,7 +144,7 @@ class CompressedMatches:
         in_order = ordered(FlatMatches(found.offsets, found.lengths, positions), self._engine.jit)
         assert self._query.schema is not None
         events = Events(self._table, self._query.schema, self._query.order_by)
-        return output_table(self._query, events, in_order, self._table.schema)
+        return output_table(self._query, events, in_order)
 
     def _lazily(self, done: Array) -> Iterator[dict[str, Any]]:
         for part, groups in self._expansion.matches(self._piece, self._buffer, done, AT_ONCE):
@@ -268,7 +263,8 @@ class CompressedRow:
 
     @property
     def _done(self) -> Array:
-        return self._whole._completions(self._number)
+        whole, after = self._whole, self._number + 1
+        return whole._done[whole._begins[self._number] : whole._begins[after] if after < len(whole) else None]
 
     def _graph(self) -> tuple[Array, Array]:
         """The nodes, with the columns that a structure has, and the numbers of those that are ends of matches."""
@@ -325,13 +321,7 @@ def expand(structure: bytes, parse: Callable[[str], QueryDefinition]) -> pa.Tabl
     except (KeyError, IndexError, ValueError, TypeError) as error:
         raise SnapshotError(f"the structure cannot be read: {type(error).__name__}") from None
     assert query.schema is not None
-    order = sorted(range(len(found)), key=lambda number: found.match(number).output_order)
-    return output_table(
-        query,
-        Events(table, query.schema, query.order_by),
-        chosen_matches(found, np.array(order, np.int64)),
-        table.schema,
-    )
+    return output_table(query, Events(table, query.schema, query.order_by), ordered(found, jit=False))
 
 
 def _query(parts: Mapping[str, Any], parse: Callable[[str], QueryDefinition]) -> AnalyzedQuery:
@@ -352,34 +342,17 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
     trail, bounds = np.empty(len(stack), np.int64), np.zeros(components, np.int64)
     parts: list[FlatMatches] = []
     room, budget = 1024, Budget(events=len(nodes))
-    empty, floats = np.empty(0, np.int64), np.empty(0, np.float64)
+    none = np.empty(0, np.int64)
+    no_window = (NO_WINDOW, 0, 0.0, none, np.empty(0, np.float64), none)
     while st[EXPAND_COMPLETION] < len(roots):
         offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, components), np.int64)
         p, origin = np.empty(room * 16 + len(stack), ROW), np.empty(room, np.int64)
-        # Few matches are asked for at a time, so plain Python will do.
-        status = shared_loops(False)["expand_merged"](
-            st,
-            done,
-            len(done),
-            whole,
-            NO_WINDOW,
-            0,
-            0.0,
-            empty,
-            floats,
-            empty,
-            stack,
-            trail,
-            bounds,
-            empty,  # no node says that there is one way only
-            offsets,
-            lengths,
-            p,
-            origin,
-        )
+        # Few matches are asked for at a time, so plain Python will do. No node says that there is one way only.
+        way, outputs = (stack, trail, bounds, none), (offsets, lengths, p, origin)
+        status = shared_loops(False)["expand_merged"](st, done, len(done), whole, *no_window, *way, *outputs)
         require(status != CONTRADICTION, "nodes")
         count = int(st[EXPAND_MATCHES])
         parts.append(FlatMatches(offsets[: count + 1], lengths[:count], p[: st[EXPAND_ROWS]].copy()))
         budget.add("its matches", 4 * size_of(parts[-1]))
         st[EXPAND_MATCHES] = st[EXPAND_ROWS] = 0
-    return joined(parts, components) if parts else flat_matches([], components)
+    return joined(parts, components)

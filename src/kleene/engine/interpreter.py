@@ -18,8 +18,7 @@ from kleene.engine import reference
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.events import Events
-from kleene.engine.found import FoundMatches
-from kleene.engine.matches import flat_matches
+from kleene.engine.matches import FoundMatches, flat_matches
 from kleene.engine.protocol import Held, Time
 from kleene.engine.row_output import OutputRow
 from kleene.engine.rows import row_parts

@@ -1,4 +1,4 @@
-"""Matches, and which of them are given out."""
+"""Matches: one, many as arrays, what engines of SASE queries find in a table, and which of them are given out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
 
@@ -62,26 +63,22 @@ class FlatMatches:
 
     @property
     def first(self) -> Array:
-        found: Array = self.positions[self.offsets[:-1]]
-        return found
+        return np.asarray(self.positions[self.offsets[:-1]])
 
     @property
     def last(self) -> Array:
-        found: Array = self.positions[self.offsets[1:] - 1]
-        return found
+        return np.asarray(self.positions[self.offsets[1:] - 1])
 
     def begins(self, component: int) -> Array:
         """Where the component's positions begin in `positions`, for each match."""
-        found: Array = self.offsets[:-1] + self.lengths[:, :component].sum(axis=1)
-        return found
+        return np.asarray(self.offsets[:-1] + self.lengths[:, :component].sum(axis=1))
 
     def of_component(self, component: int) -> Array:
         """The positions of the component's events, match after match."""
         lengths = self.lengths[:, component]
         ends = np.cumsum(lengths)
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
-        found: Array = self.positions[np.repeat(self.begins(component), lengths) + within]
-        return found
+        return np.asarray(self.positions[np.repeat(self.begins(component), lengths) + within])
 
     def match(self, number: int) -> Match:
         ends = self.offsets[number] + np.cumsum(self.lengths[number])
@@ -126,3 +123,58 @@ def without_overlaps(matches: Iterable[Match]) -> Iterator[Match]:
 def _preferred(match: Match) -> tuple[object, ...]:
     """Of matches with the same last event: began last, fewer events, smallest positions, longer earlier variable."""
     return -match.first, len(match.positions), match.positions, match._longer_first
+
+
+# --- what engines find: matches in blocks, so that nobody has to hold all of them ---
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMatches:
+    """Some matches, in output order, whose positions are those of the table.
+
+    Matches that end at the same event come together, or in the right order one after the other. Where they are settled,
+    all matches up to here come before all that are found later.
+    """
+
+    table: pa.Table
+    matches: FlatMatches
+    is_settled: bool
+
+
+def size_of(matches: FlatMatches) -> int:
+    """Bytes that the matches take."""
+    return int(matches.positions.nbytes + matches.lengths.nbytes + matches.offsets.nbytes)
+
+
+def whole_events(
+    parts: Iterable[tuple[FlatMatches, Array]], by_first: bool = False
+) -> Iterator[tuple[FlatMatches, Array]]:
+    """The same matches, cut so that those with one last event, or one first event, stay together.
+
+    Matches come in the order of those events; each part has an array of as many values beside it.
+    """
+    held: list[tuple[FlatMatches, Array]] = []
+    for part in parts:
+        found, values = part
+        if not len(found):
+            continue
+        ends = found.first if by_first else found.last
+        begin = int(np.flatnonzero(ends == ends[-1])[0])
+        before = held[-1][0] if held else None
+        is_same = before is not None and (before.first[-1] if by_first else before.last[-1]) == ends[0]
+        if before is not None and not is_same:
+            yield _together(held)
+            held = []
+        if begin > 0:
+            yield _together([*held, (found[:begin], values[:begin])])
+            held = []
+        held.append((found[begin:], values[begin:]))
+    if held:
+        yield _together(held)
+
+
+def _together(parts: list[tuple[FlatMatches, Array]]) -> tuple[FlatMatches, Array]:
+    if len(parts) == 1:
+        return parts[0]
+    components = parts[0][0].lengths.shape[1]
+    return joined([found for found, _ in parts], components), np.concatenate([values for _, values in parts])

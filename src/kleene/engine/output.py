@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any
@@ -13,7 +13,7 @@ from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery, Component
 from kleene.analysis.value_types import type_of
 from kleene.engine.events import Events, decoded
-from kleene.engine.matches import Array, FlatMatches, Match
+from kleene.engine.matches import Array, FlatMatches
 from kleene.errors import SchemaError, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import EventBindings, evaluate
@@ -34,6 +34,7 @@ from kleene.schema import (
     Type,
 )
 
+Positions = Sequence[int | None] | Array
 _ARROW_TYPES: dict[Type, pa.DataType] = {
     INTEGER: pa.int64(),
     FLOAT: pa.float64(),
@@ -64,26 +65,38 @@ def output_table(
     query: AnalyzedQuery,
     events: Events,
     matches: FlatMatches,
-    columns: pa.Schema,
     with_times: bool = False,
     computed: Mapping[int, pa.Array] | None = None,
 ) -> pa.Table:
     """A row for each match, in the order of the matches; `computed` are columns of RETURN that are there already."""
-    schema = output_schema(query, columns, with_times)
-    arrays: list[pa.Array] = []
+
+    def measure(number: int, expression: ir.Expr) -> pa.Array:
+        known = (computed or {}).get(number)
+        return known if known is not None else _measure_column(query, events, expression, matches)
+
+    def component(number: int) -> pa.Array:
+        return _component_column(query, events, number, matches)
+
+    return table_of_columns(query, events, (matches.first, matches.last), component, measure, with_times)
+
+
+def table_of_columns(
+    query: AnalyzedQuery,
+    events: Events,
+    ends: tuple[Positions, Positions],
+    component: Callable[[int], pa.Array],
+    measure: Callable[[int, ir.Expr], pa.Array],
+    with_times: bool,
+) -> pa.Table:
+    """The columns of the result for matches with these first and last events; `component` and `measure` make theirs."""
     if query.measures is None:
-        arrays += [_taken(events, name, matches.first) for name in query.key]
-        arrays += [_component_column(query, events, number, matches) for number in _named(query)]
+        arrays = [taken(events.table, name, ends[0]) for name in query.key]
+        arrays += [component(number) for number, own in enumerate(query.components) if own.named]
     else:
-        for number, measure in enumerate(query.measures):
-            known = (computed or {}).get(number)
-            found = known if known is not None else _measure_column(query, events, measure.expression, matches, columns)
-            arrays.append(found)
+        arrays = [measure(number, item.expression) for number, item in enumerate(query.measures)]
     if query.measures is None or with_times:
-        time = query.order_by[0]
-        arrays.append(_taken(events, time, matches.first))
-        arrays.append(_taken(events, time, matches.last))
-    return pa.table([as_type(array, field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema)
+        arrays += [taken(events.table, query.order_by[0], positions) for positions in ends]
+    return as_schema(arrays, output_schema(query, events.table.schema, with_times))
 
 
 def is_taken(expression: ir.Expr) -> bool:
@@ -104,14 +117,9 @@ def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return array.cast(type_)
 
 
-def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the columns of the schema, which it has by name and in order."""
-    columns = [as_type(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
-    return pa.table(columns, schema=schema)
-
-
-def _named(query: AnalyzedQuery) -> Iterable[int]:
-    return (number for number, component in enumerate(query.components) if component.named)
+def as_schema(columns: Sequence[pa.Array | pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
+    """The columns as a table of the schema."""
+    return pa.table([as_type(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
 
 
 def _attributes(component: Component, query: AnalyzedQuery) -> tuple[str, ...]:
@@ -119,9 +127,11 @@ def _attributes(component: Component, query: AnalyzedQuery) -> tuple[str, ...]:
     return query.schema.attributes_of(component.types)
 
 
-def _taken(events: Events, name: str, positions: Sequence[int | None] | Array) -> pa.Array:
-    taken = decoded(events.table.column(name).take(pa.array(positions, pa.int64())))
-    return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
+def taken(table: pa.Table, name: str, positions: Positions | pa.Array) -> pa.Array:
+    """The column's values at the positions, NULL where there is none."""
+    at = positions if isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
+    found = decoded(table.column(name).take(at))
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
 def _offsets(lengths: Iterable[int] | Array) -> pa.Array:
@@ -132,24 +142,22 @@ def _component_column(query: AnalyzedQuery, events: Events, number: int, matches
     component = query.components[number]
     positions = matches.of_component(number)
     names = _attributes(component, query)
-    struct = pa.StructArray.from_arrays([_taken(events, name, positions) for name in names], names=list(names))
+    struct = pa.StructArray.from_arrays([taken(events.table, name, positions) for name in names], names=list(names))
     if not component.is_kleene:
         return struct
     return pa.ListArray.from_arrays(_offsets(matches.lengths[:, number]), struct)
 
 
-def _measure_column(
-    query: AnalyzedQuery, events: Events, expression: ir.Expr, matches: FlatMatches, columns: pa.Schema
-) -> pa.Array:
+def _measure_column(query: AnalyzedQuery, events: Events, expression: ir.Expr, matches: FlatMatches) -> pa.Array:
     names = [component.name for component in query.components]
     match expression:
         case ir.Attribute(variable=str() as variable, name=name, position=position):
             number = names.index(variable)
             ahead = matches.lengths[:, number] - 1 if position is Position.LAST else 0
-            return _taken(events, name, matches.positions[matches.begins(number) + ahead])
+            return taken(events.table, name, matches.positions[matches.begins(number) + ahead])
         case ir.Aggregate(function="collect", argument=ir.Attribute(variable=str() as variable, name=name)):
             number = names.index(variable)
-            values = _taken(events, name, matches.of_component(number))
+            values = taken(events.table, name, matches.of_component(number))
             return pa.ListArray.from_arrays(_offsets(matches.lengths[:, number]), values)
         case ir.Aggregate(
             function="first" | "last" as function, argument=ir.Attribute(variable=str() as variable, name=name)
@@ -158,13 +166,13 @@ def _measure_column(
             number, step = names.index(variable), 1 if function == "first" else -1
             parts = (matches.match(m).selected[number] for m in range(len(matches)))
             chosen = [next((p for p in part[::step] if is_valid[p]), None) for part in parts]
-            return _taken(events, name, chosen)
-    values = [_value(expression, names, events, matches.match(m)) for m in range(len(matches))]
-    return computed_column(expression, values, columns)
+            return taken(events.table, name, chosen)
+    selected = (dict(zip(names, matches.match(m).selected, strict=True)) for m in range(len(matches)))
+    values = [value_of(expression, events, own) for own in selected]
+    return computed_column(expression, values, events.table.schema)
 
 
-def _value(expression: ir.Expr, names: list[str], events: Events, match: Match) -> Any:
-    selected = dict(zip(names, match.selected, strict=True))
+def value_of(expression: ir.Expr, events: Events, selected: Mapping[str, Sequence[int]]) -> Any:
     # An attribute that the event's type lacks is NULL in the table, which is what RETURN shows for it.
     return evaluate(expression, EventBindings(selected, {}, events.values, lambda position, name: False))
 
@@ -213,7 +221,11 @@ def arrow_numbers(values: Array, is_null: Array, type_: Type, target: pa.DataTyp
         return pa.nulls(len(values), target)
     if type_ == BOOLEAN:
         return pa.array(values != 0, mask=is_null).cast(target)
-    numbers = pa.array(values, mask=is_null)
+    return _in_units(pa.array(values, mask=is_null), type_, target)
+
+
+def _in_units(numbers: pa.Array, type_: Type, target: pa.DataType) -> pa.Array:
+    """Plain numbers as the times, dates or lengths of time that they are."""
     if isinstance(type_, TimestampType):
         numbers = numbers.cast(pa.timestamp("us", target.tz))
     elif type_ == DATE:
@@ -230,7 +242,7 @@ def arrow_values(values: list[Any], type_: Type, target: pa.DataType) -> pa.Arra
             exact = [None if value is None else Decimal(value).scaleb(-scale) for value in values]
             return pa.array(exact, pa.decimal128(38, scale)).cast(target)
         case TimestampType():
-            return pa.array(values, pa.int64()).cast(pa.timestamp("us", target.tz)).cast(target)
+            return _in_units(pa.array(values, pa.int64()), type_, target)
         case ArrayType(element=element):
             flat = [item for value in values for item in value or ()]
             return pa.ListArray.from_arrays(
@@ -238,8 +250,6 @@ def arrow_values(values: list[Any], type_: Type, target: pa.DataType) -> pa.Arra
                 arrow_values(flat, element, target.value_type),
                 mask=pa.array([value is None for value in values], pa.bool_()),
             )
-        case _ if type_ == DATE:
-            return pa.array(values, pa.int32()).cast(pa.date32()).cast(target)
-        case _ if type_ == DURATION:
-            return pa.array(values, pa.int64()).cast(pa.duration("us")).cast(target)
+        case _ if type_ in (DATE, DURATION):
+            return _in_units(pa.array(values, pa.int64()), type_, target)
     return pa.array(values, _ARROW_TYPES.get(type_, target)).cast(target)

@@ -10,11 +10,13 @@ import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.meter import Meter
@@ -26,6 +28,8 @@ from kleene.engine.run import measures_of, result_schema
 from kleene.engine.saved_parts import SavedParts, require
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import ExecutionError, SchemaError, SnapshotError, UnsupportedError, listed, printable
+from kleene.ir.options import Selection, Strategy
+from kleene.ir.pattern import has_anchor, longest
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
 from kleene.plan.plan import Plan
@@ -51,15 +55,8 @@ class PreparedQuery:
         text = query_text(query.definition) if is_sase else row_query_text(query.definition)
         order: Any = query.order_by
         operators = "" if plan.pipeline is None else str(plan.pipeline)
-        said = [
-            text,
-            str(order),
-            str(self.sort_columns),
-            plan.format.value,
-            operators,
-            str(self.columns),
-            str(query.schema),
-        ]
+        said = [text, str(order), str(self.sort_columns), plan.format.value, operators]
+        said += [str(self.columns), str(query.schema)]
         return hashlib.sha256("\x00".join(said).encode()).hexdigest()
 
 
@@ -181,3 +178,55 @@ def _checked_choice(plan: Plan) -> Choice:
             "the backtrack algorithm needs the whole input", hint="Use algorithm='basic' or 'merge'."
         )
     return choice
+
+
+# --- what a query would hold on a stream without end, and why some are refused there ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unbounded:
+    """Why what is held may grow without end, and what to do about it."""
+
+    reason: str
+    hint: str
+
+
+def unbounded_state(plan: Plan) -> Unbounded | None:
+    """Why a stream's state would have no bound; None if the query bounds what is held of a key."""
+    query = plan.query
+    return _of_rows(query) if isinstance(query, AnalyzedRowPattern) else _of_events(query)
+
+
+def _of_events(query: AnalyzedQuery) -> Unbounded | None:
+    if query.window is not None:
+        return None
+    is_contiguous = query.strategy in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
+    if is_contiguous and not any(component.is_kleene for component in query.components):
+        return None
+    return Unbounded(
+        "no WITHIN says when a run is over, so that every run that has begun is kept forever",
+        "Add WITHIN, such as WITHIN 12 hours",
+    )
+
+
+def _of_rows(query: AnalyzedRowPattern) -> Unbounded | None:
+    definition = query.definition
+    if has_anchor(definition.pattern, at_start=False):
+        return Unbounded(
+            "`$` is the end of a partition, and on a stream a partition has none: every match would wait forever",
+            "Leave `$` out",
+        )
+    if longest(definition.pattern) is not None:
+        return None
+    if definition.selection is Selection.FIRST_COMPLETED:
+        return Unbounded(
+            "the pattern repeats without end, and the regular-expression operator has no window: a partial match may "
+            "stay open forever",
+            "Bound its repetitions by other predicates, or write it as a row pattern with WITHIN or MAXLENGTH",
+        )
+    if definition.window is not None or definition.max_length is not None:
+        return None
+    return Unbounded(
+        "no WITHIN and no MAXLENGTH says when a match is over, so that the rows of one that goes on are kept forever",
+        "Add WITHIN, such as WITHIN INTERVAL '1' HOUR, or MAXLENGTH 100",
+    )

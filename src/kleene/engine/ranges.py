@@ -32,7 +32,7 @@ from kleene.engine.matches import FlatMatches
 from kleene.engine.protocol import Time
 from kleene.engine.results import ROWS_PER_BATCH, RowWriter
 from kleene.engine.row_columns import one_row_table_and_order
-from kleene.engine.row_output import OutputRow, row_output_table
+from kleene.engine.row_output import row_output_table
 from kleene.engine.row_reference import cannot_skip
 from kleene.engine.rows import RowMaker, find_rows
 from kleene.engine.run import Runner
@@ -252,10 +252,10 @@ class RangeMatcher:
         for begin, end in pairwise(part.grouped.begins.tolist()):
             rows = part.grouped.order[begin:end]
             table, own = part.table.take(pa.array(rows)), part.own[rows]
-            found = [row for row in find_rows(every, table, self._plan.run_limit) if own[_place(row, 1)]]
+            found = [row for row in find_rows(every, table, self._plan.run_limit) if own[row.order[1]]]
             for at in range(0, len(found), ROWS_PER_BATCH):
                 some = found[at : at + ROWS_PER_BATCH]
-                starts, ends = (rows[[_place(row, number) for row in some]] for number in (1, 0))
+                starts, ends = (rows[[row.order[number] for row in some]] for number in (1, 0))
                 then = starts if after.skip is Skip.TO_NEXT_ROW else ends
                 made = row_output_table(query, table, some)
                 yield Candidates(made, part.places[starts], part.places[then] + NEXT, starts)
@@ -291,7 +291,7 @@ class RangeMatcher:
         by_start = dict(zip(starts.tolist(), range(len(starts)), strict=True))
         for at in range(0, len(rows), ROWS_PER_BATCH):
             some = rows[at : at + ROWS_PER_BATCH]
-            first = np.array([_place(row, 1) for row in some], np.int64)
+            first = np.array([row.order[1] for row in some], np.int64)
             numbers = np.array([by_start[start] for start in first.tolist()], np.int64)
             yield Candidates(row_output_table(query, part.table, some), part.places[first], goes_on[numbers], first)
 
@@ -303,13 +303,6 @@ def own_rows(grouped: Grouped, own: Array) -> Array:
     before = counts[begins]
     first = np.minimum(np.searchsorted(counts, before, "right") - 1, grouped.begins[1:])
     return np.stack([first, first + counts[grouped.begins[1:]] - before], axis=1)
-
-
-def _place(row: OutputRow, number: int) -> int:
-    """Where the match of the row ends (0) or begins (1)."""
-    place = row.order[number]
-    assert isinstance(place, int)
-    return place
 
 
 def resume_rows(query: AnalyzedRowPattern, found: FoundRows, jit: bool) -> Array:

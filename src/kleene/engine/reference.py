@@ -9,15 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, product
 from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
-from kleene.engine.budget import Budget
+from kleene.engine.budget import Budget, too_many_partial_matches
 from kleene.engine.events import Events, window_size
 from kleene.engine.matches import Match, without_overlaps
-from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir.evaluate import EventBindings, PlainValue, evaluate
 from kleene.ir.expr import Expr
 from kleene.ir.options import Format, Strategy, WindowUnit
@@ -38,11 +37,10 @@ def match_parts(
     query: AnalyzedQuery, events: Events, format_: Format, run_limit: int, budget: Budget
 ) -> Iterator[list[Match]]:
     """The matches of one partition after the other, some thousand at a time, in the order of their last events."""
-    times, types = events.times(), events.types()
     held: list[Match] = []
     size = 0
-    for key, positions in _partitions(query, events).items():
-        found = _Partition(query, events, key, positions, times, types, run_limit, budget).matches()
+    for partition in _partitions(query, events, run_limit, budget):
+        found = partition.matches()
         chosen = without_overlaps(found) if format_ is Format.NON_OVERLAPPING else found
         for _, together in groupby(chosen, key=lambda match: match.last):
             of_event = sorted(together, key=lambda match: match.output_order)
@@ -56,113 +54,90 @@ def match_parts(
 
 def open_runs(query: AnalyzedQuery, events: Events, starts: Sequence[int], run_limit: int) -> list[Selected]:
     """Of the runs that begin at the starts, those that their window leaves with some variables bound and some not."""
-    times, types, wanted = events.times(), events.types(), set(starts)
     found: list[Selected] = []
-    for key, positions in _partitions(query, events).items():
-        if wanted.intersection(positions):
-            budget = Budget(events=len(events))
-            partition = _Partition(query, events, key, positions, times, types, run_limit, budget)
-            found += partition.open_runs([event for event, at in enumerate(positions) if at in wanted])
+    wanted = set(starts)
+    for partition in _partitions(query, events, run_limit, Budget(events=len(events))):
+        found += partition.open_runs([event for event, at in enumerate(partition.positions) if at in wanted])
     return sorted(found, key=lambda run: (run[0][0], run))
 
 
-def _partitions(query: AnalyzedQuery, events: Events) -> dict[tuple[PlainValue, ...], list[int]]:
-    """The positions of each partition's events; events with a NULL or NaN in the key are in none."""
-    partitions: dict[tuple[PlainValue, ...], list[int]] = defaultdict(list)
+def _partitions(query: AnalyzedQuery, events: Events, run_limit: int, budget: Budget) -> Iterator[_Partition]:
+    """The partitions; events with a NULL or NaN in the key are in none."""
+    times, types = events.times(), events.types()
+    positions: dict[tuple[PlainValue, ...], list[int]] = defaultdict(list)
     columns = [events.values(name) for name in query.partition_by]
     for position in range(len(events)):
         key = tuple(column[position] for column in columns)
         if all(value is not None and value == value for value in key):
-            partitions[key].append(position)
-    return partitions
+            positions[key].append(position)
+    for key, own in positions.items():
+        types_here = None if types is None else [types[position] for position in own]
+        yield _Partition(query, events, key, own, [times[position] for position in own], types_here, run_limit, budget)
 
 
 @dataclass(slots=True)
 class _Partition:
-    """One partition's events. Inside, an event is known by its number in the partition."""
+    """One partition's events, and what a run may do with each. Inside, an event is known by its number here.
+
+    `times` and `types` are those of the partition's events.
+    """
 
     query: AnalyzedQuery
     events: Events
     key: tuple[PlainValue, ...]
     positions: list[int]
-    times: list[int | float]
+    times: list[Any]
     types: list[str | None] | None
     run_limit: int
     budget: Budget
+    columns: dict[str, list[PlainValue]] = field(default_factory=dict)
 
     def matches(self) -> Iterator[Match]:
         """In the order of their last events."""
-        judge = self._judge()
-        for run in self._complete_runs(judge):
-            if judge.accepts(run):
+        for run in self._complete_runs():
+            if self.accepts(run):
                 self.budget.count(1)
                 yield Match(self._in_table(run))
 
     def open_runs(self, starts: Sequence[int]) -> list[Selected]:
         """The runs from the starts that are not complete when their windows end."""
-        judge = self._judge()
         found: list[Selected] = []
         for start in starts:
-            runs: list[Selected] = [((start,),)] if judge.begins((), start) else []
+            runs: list[Selected] = [((start,),)] if self.begins((), start) else []
             for event in range(start + 1, len(self.positions)):
-                if not runs or not judge.is_in_window(start, event):
+                if not runs or not self.is_in_window(start, event):
                     break
-                runs = [after for run in runs for after in judge.moves(run, event) if not judge.is_finished(after)]
-                if len(runs) > self.run_limit:
-                    raise self._too_many_runs()
+                runs = [after for run in runs for after in self.moves(run, event) if not self.is_finished(after)]
+                self._check_limit(runs)
             found += [self._in_table(run) for run in runs if len(run) < len(self.query.components)]
         return found
-
-    def _judge(self) -> _Judge:
-        return _Judge(
-            self.query,
-            self.events,
-            self.positions,
-            [self.times[position] for position in self.positions],
-            None if self.types is None else [self.types[position] for position in self.positions],
-        )
 
     def _in_table(self, run: Selected) -> Selected:
         return tuple(tuple(self.positions[event] for event in part) for part in run)
 
-    def _complete_runs(self, judge: _Judge) -> Iterator[Selected]:
+    def _complete_runs(self) -> Iterator[Selected]:
         """Every selection of events for all positive components, whatever negations and HAVING will say."""
         runs: list[Selected] = []
         for event in range(len(self.positions)):
             moved: list[Selected] = []
             self.budget.reach(self.positions[event])
             for number, run in enumerate(runs):
-                moved += judge.moves(run, event)
+                moved += self.moves(run, event)
                 if number % 1024 == 1023:
                     self.budget.check_time()
-            if judge.begins((), event):
+            if self.begins((), event):
                 moved.append(((event,),))
-            runs = [run for run in moved if not judge.is_finished(run)]
-            if len(runs) > self.run_limit:
-                raise self._too_many_runs()
+            runs = [run for run in moved if not self.is_finished(run)]
+            self._check_limit(runs)
             if event % 64 == 0:
                 self.budget.hold("its runs", sum(100 + 8 * len(part) for run in runs for part in run))
-            yield from (run for run in moved if run[-1][-1] == event and judge.is_match(run))
+            yield from (run for run in moved if run[-1][-1] == event and self.is_match(run))
 
-    def _too_many_runs(self) -> ExecutionError:
-        names = self.query.partition_by
-        where = ", ".join(f"{name} = {value!r}" for name, value in zip(names, self.key, strict=True))
-        return LimitError(
-            f"the partition {printable(where, 200) if where else 'of all events'} has more than "
-            f"{self.run_limit:,} partial matches at once",
-            hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit.",
-        )
-
-
-@dataclass(slots=True)
-class _Judge:
-    """Decides what a run may do with an event."""
-
-    query: AnalyzedQuery
-    events: Events
-    positions: list[int]
-    times: list[Any]
-    types: list[str | None] | None
+    def _check_limit(self, runs: Sequence[Selected]) -> None:
+        if len(runs) > self.run_limit:
+            key = dict(zip(self.query.partition_by, self.key, strict=True))
+            hint = "Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), or raise run_limit."
+            raise too_many_partial_matches(self.run_limit, key, hint)
 
     # --- moves ---------------------------------------------------------------------------------------------------
 
@@ -243,8 +218,12 @@ class _Judge:
     def value(self, expression: Expr, selected: Mapping[str, Sequence[int]], index: Mapping[str, int]) -> Any:
         return evaluate(expression, EventBindings(selected, index, self._column, self._is_missing))
 
-    def _column(self, name: str) -> Any:
-        return _Renumbered(self.events.values(name), self.positions)
+    def _column(self, name: str) -> list[PlainValue]:
+        """The values of the partition's events."""
+        if name not in self.columns:
+            values = self.events.values(name)
+            self.columns[name] = [values[position] for position in self.positions]
+        return self.columns[name]
 
     def _is_missing(self, event: int, attribute: str) -> bool:
         if self.types is None:
@@ -285,14 +264,3 @@ class _Judge:
             closing = self.times[first] + window_size(self.query.window, self.query.time_type)
             return last + 1, bisect_left(self.times, closing, last + 1)
         return run[negation.gap - 1][-1] + 1, run[negation.gap][0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Renumbered:
-    """A column of the table, read by the events' numbers in the partition."""
-
-    values: list[PlainValue]
-    positions: list[int]
-
-    def __getitem__(self, event: int) -> PlainValue:
-        return self.values[self.positions[event]]

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.budget import Budget
+from kleene.engine.budget import Budget, too_many_partial_matches
 from kleene.engine.row_output import POSITION, OutputRow, evaluated_measures
-from kleene.errors import ExecutionError, LimitError, printable
+from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range, sum_of
 from kleene.ir.pattern import Alternation, Pattern, Repeat, Variable
@@ -58,15 +58,6 @@ def regex_rows(
             values = tuple(evaluate(expression, here) for expression in measures)
             yield OutputRow(positions[row], values, (positions[row],))
             partial = []
-
-
-def too_many_partial_matches(run_limit: int, key: Mapping[str, Any]) -> ExecutionError:
-    where = ", ".join(f"{name} = {value!r}" for name, value in key.items())
-    return LimitError(
-        f"the partition {printable(where, 200) if where else 'of all events'} has more than "
-        f"{run_limit:,} partial matches at once",
-        hint="Let the pattern begin with a stricter predicate, or raise run_limit.",
-    )
 
 
 def _holds(name: str, condition: ir.Expr | None, bindings: _Bindings) -> bool:

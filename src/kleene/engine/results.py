@@ -7,6 +7,7 @@ events that complete them.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -21,20 +22,18 @@ from kleene.engine.compiled.measures import MeasureProgram, computed_measures
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.row_search import FoundRows
-from kleene.engine.events import Events
-from kleene.engine.found import FoundMatches
+from kleene.engine.events import Events, plain_values
 from kleene.engine.interpreter import FoundOutputRows
-from kleene.engine.match_ids import MATCH_ID, match_ids
-from kleene.engine.matches import Array, FlatMatches
+from kleene.engine.matches import Array, FlatMatches, FoundMatches
 from kleene.engine.output import output_table
 from kleene.engine.protocol import Found
-from kleene.engine.regex_columns import regex_table
-from kleene.engine.row_columns import one_row_table_and_order
+from kleene.engine.row_columns import one_row_table_and_order, regex_table
 from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.rows import RowMaker
-from kleene.engine.spilling import RowSorter
+from kleene.engine.spilling import PLACE, ByPlace, Sorter
 from kleene.ir.options import RowsPerMatch
 from kleene.plan.plan import Plan
+from kleene.schema import OpaqueType, Schema
 
 ROWS_PER_BATCH, BYTES_PER_BATCH = 10_000, 1 << 24
 """A batch has so many rows, or fewer where they are large."""
@@ -70,7 +69,7 @@ class Part:
 
 def in_output_order(parts: Iterable[Part], budget: Budget, holds_all: bool = False) -> Iterator[ResultBatch]:
     """The batches in output order. Rows that wait do so in memory if the caller holds all of them anyway."""
-    sorter = RowSorter(budget.memory if holds_all else budget.at_once)
+    sorter = Sorter(ByPlace(), budget.memory if holds_all else budget.at_once)
     for part in parts:
         if part.is_settled and sorter.is_empty:
             for batch in part.batches:
@@ -79,7 +78,7 @@ def in_output_order(parts: Iterable[Part], budget: Budget, holds_all: bool = Fal
             continue
         for batch in part.batches:
             assert batch.places is not None
-            sorter.add(batch.table, batch.places)
+            sorter.add(batch.table.append_column(PLACE, pa.array(batch.places, pa.int64())))
             budget.hold("rows that wait to be put in order", 2 * sorter.held_bytes)
             budget.check_time()
         if part.is_settled:
@@ -88,14 +87,9 @@ def in_output_order(parts: Iterable[Part], budget: Budget, holds_all: bool = Fal
     yield from _sorted_batches(sorter)
 
 
-def as_found(parts: Iterable[Part]) -> Iterator[ResultBatch]:
-    """The batches in any order."""
-    return (batch for part in parts for batch in part.batches)
-
-
-def _sorted_batches(sorter: RowSorter) -> Iterator[ResultBatch]:
+def _sorted_batches(sorter: Sorter) -> Iterator[ResultBatch]:
     for table in sorter.tables():
-        yield from table_batches(table)
+        yield from table_batches(table.drop_columns([PLACE]))
 
 
 def table_batches(whole: pa.Table) -> Iterator[ResultBatch]:
@@ -163,7 +157,7 @@ class RowWriter:
         while start < len(matches):
             part = matches[start : start + rows]
             here = {number: column.slice(start, rows) for number, column in computed.items()}
-            made = output_table(query, events, part, table.schema, self.with_times, here)
+            made = output_table(query, events, part, self.with_times, here)
             if self.id_columns is not None:
                 made = with_match_ids(made, table, part, self.plan, self.id_columns)
             self.meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
@@ -173,6 +167,10 @@ class RowWriter:
             started = perf_counter()
 
 
+MATCH_ID = "match_id"
+"""A name for each match that depends on nothing but its events: the same in every run, in process and on Spark."""
+
+
 def with_match_ids(
     table: pa.Table, events: pa.Table | None, matches: FlatMatches | None, plan: Plan, names: Sequence[str]
 ) -> pa.Table:
@@ -180,7 +178,36 @@ def with_match_ids(
     assert events is not None
     assert matches is not None
     assert plan.query.schema is not None
-    return table.append_column(MATCH_ID, match_ids(events, matches, names, plan.query.schema))
+    return table.append_column(MATCH_ID, _match_ids(events, matches, names, plan.query.schema))
+
+
+def _match_ids(events: pa.Table, matches: FlatMatches, names: Sequence[str], schema: Schema) -> pa.Array:
+    """For each match 32 hexadecimal digits, made of the values of its events in these columns, by variable.
+
+    Matches of events that do not differ in any of the columns have the same.
+    """
+    positions, places = np.unique(matches.positions, return_inverse=True)
+    used = events.select(names).take(pa.array(positions, pa.int64()))
+    columns = [_texts(used, name, schema) for name in sorted(names)]
+    digests = [_digest("\x1f".join(values).encode()) for values in zip(*columns, strict=True)]
+    ids = []
+    for number in range(len(matches)):
+        own = places[matches.offsets[number] : matches.offsets[number + 1]]
+        lengths = ",".join(map(str, matches.lengths[number].tolist()))
+        ids.append(_digest(b"".join([lengths.encode(), *(digests[place] for place in own.tolist())])).hex())
+    return pa.array(ids, pa.string())
+
+
+def _texts(table: pa.Table, name: str, schema: Schema) -> list[str]:
+    type_ = schema.type_of(name) if name in schema else OpaqueType("", "")
+    if isinstance(type_, OpaqueType):
+        return [repr(value) for value in table.column(name).to_pylist()]
+    values = plain_values(table.column(name), type_, name)
+    return [repr(value + 0.0 if isinstance(value, float) else value) for value in values]  # -0.0 and 0.0 are one value
+
+
+def _digest(said: bytes) -> bytes:
+    return hashlib.blake2b(said, digest_size=16).digest()
 
 
 def _in_time(rows: Iterable[OutputRow], budget: Budget) -> Iterator[OutputRow]:

@@ -1,28 +1,38 @@
-"""Matches of row patterns to ONE ROW PER MATCH, column by column.
+"""Matches of row patterns, and of the regular-expression operator, to tables, column by column.
 
 Measures that are a value of one of the match's rows, a count, a number or the classification are read off the arrays of
-the matches; others are computed by the interpreter, match by match.
+the matches, and so are aggregates that are a register; others are computed by the interpreter, match by match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.value_types import type_of
+from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
+from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.compiled.regex_engine import FoundRegex
+from kleene.engine.compiled.registers import Register
 from kleene.engine.compiled.row_search import FoundRows, numbered
-from kleene.engine.events import decoded, plain_values
-from kleene.engine.output import as_type, computed_column
+from kleene.engine.events import Events, decoded
+from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed_column, taken
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.row_reference import RowBindings
 from kleene.ir import expr as ir
-from kleene.ir.evaluate import PlainValue, evaluate
+from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
 from kleene.ir.options import Selection
+from kleene.schema import STRING, DecimalType
+
+# --- ONE ROW PER MATCH -----------------------------------------------------------------------------------------------
 
 
 def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows) -> tuple[pa.Table, Array]:
@@ -30,28 +40,24 @@ def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows) -> tupl
     measures = _Measures(query, found)
     columns = [measures.taken(name, found.matches.starts) for name in query.partition_by]
     columns += [measures.column(measure.expression) for measure in query.measures]
-    schema = row_output_schema(query, found.table.schema)
-    whole = pa.table(
-        [as_type(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
-    )
-    return whole, measures.output_order()
+    return as_schema(columns, row_output_schema(query, found.table.schema)), measures.output_order()
 
 
 class _Measures:
     def __init__(self, query: AnalyzedRowPattern, found: FoundRows) -> None:
+        assert query.schema is not None
         self._query, self._found, self._loops = query, found, shared_loops(found.kernel.jit)
         self._matches, self._tables = found.matches, found.kernel.generated.tables
         self._lengths = np.diff(self._matches.offsets)
         self._numbers = numbered(found, query.definition.selection is Selection.ALL_MATCHES)
         self._names = np.array([self._tables.variables[n] for n in self._tables.variable_of] or [""], object)
-        self._plain: dict[str, list[PlainValue]] = {}
+        self._events = Events(found.table, query.schema, ())
 
     def output_order(self) -> Array:
         """By the last row, then the first, then the number."""
         order = self._found.grouped.order
         ends = self._matches.starts + np.maximum(self._lengths, 1) - 1
-        found: Array = np.lexsort((self._numbers, order[self._matches.starts], order[ends]))
-        return found
+        return np.asarray(np.lexsort((self._numbers, order[self._matches.starts], order[ends])))
 
     def column(self, expression: ir.Expr) -> pa.Array:
         match expression:
@@ -71,15 +77,12 @@ class _Measures:
                 names = self._named(np.arange(len(self._matches.states)))
                 offsets = pa.array(self._matches.offsets, pa.int32())
                 return pa.ListArray.from_arrays(offsets, names, mask=pa.array(self._lengths == 0))
-        values = [self._value(expression, number) for number in range(len(self._matches))]
-        return computed_column(expression, values, self._found.table.schema)
+        return computed_column(expression, list(self._values(expression)), self._found.table.schema)
 
     def taken(self, name: str, rows: Array) -> pa.Array:
         """The column's values in the rows; NULL for row -1."""
         positions = self._found.grouped.order[rows] if len(rows) else rows
-        wanted = pa.array(positions, pa.int64(), mask=rows < 0)
-        found = decoded(self._found.table.column(name).take(wanted))
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        return taken(self._found.table, name, pa.array(positions, pa.int64(), mask=rows < 0))
 
     def _wanted(self, variable: str) -> Array:
         members = self._query.members[variable]
@@ -113,51 +116,123 @@ class _Measures:
         codes = np.append(self._matches.states, 0)[places]
         return pa.array(list(self._names)).take(pa.array(codes, pa.int64(), mask=places < 0))
 
-    def _value(self, expression: ir.Expr, number: int) -> Any:
-        group = int(self._matches.groups[number])
-        begin, end = int(self._found.begins[group]), int(self._found.ends[group])
-        start, length = int(self._matches.starts[number]) - begin, int(self._lengths[number])
-        rows = range(start, start + length)
-        bindings = RowBindings(
-            _Columns(self, begin, end),
-            end - begin,
-            self._query.members,
-            rows,
-            tuple(self._names[self._matches.states_of(number)]),
-            running=length,
-            number=int(self._numbers[number]),
-        )
-        return evaluate(expression, bindings)
-
-    def plain(self, name: str) -> list[PlainValue]:
-        if name not in self._plain:
-            assert self._query.schema is not None
-            type_ = self._query.schema.type_of(name)
-            values = plain_values(self._found.table.column(name), type_, name)
-            order = self._found.grouped.order.tolist()
-            self._plain[name] = values if self._found.grouped.is_identity else [values[position] for position in order]
-        return self._plain[name]
+    def _values(self, expression: ir.Expr) -> Iterator[Any]:
+        """Of each match; those of one partition stand together."""
+        matches, members = self._matches, self._query.members
+        columns = {
+            node.name: self._events.values(node.name) for node in ir.walk(expression) if isinstance(node, ir.Attribute)
+        }
+        for group, numbers in groupby(range(len(matches)), key=matches.groups.__getitem__):
+            begin, end = int(self._found.begins[group]), int(self._found.ends[group])
+            positions = self._found.grouped.order[begin:end].tolist()
+            here = {name: [values[position] for position in positions] for name, values in columns.items()}
+            for match in numbers:
+                start, length = int(matches.starts[match]) - begin, int(self._lengths[match])
+                rows, variables = range(start, start + length), tuple(self._names[matches.states_of(match)])
+                number = int(self._numbers[match])
+                yield evaluate(
+                    expression, RowBindings(here, end - begin, members, rows, variables, running=length, number=number)
+                )
 
 
-class _Columns(Mapping[str, Any]):
-    """The columns of one partition, by the numbers of its rows in it."""
+# --- the regular-expression operator ---------------------------------------------------------------------------------
 
-    def __init__(self, measures: _Measures, begin: int, end: int) -> None:
-        self._measures, self._begin, self._end = measures, begin, end
-
-    def __getitem__(self, name: str) -> Any:
-        return _Slice(self._measures.plain(name), self._begin)
-
-    def __iter__(self) -> Any:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        raise NotImplementedError
+_REGISTERED = ("count", "first", "last", "max", "min", "sum")
 
 
-class _Slice:
-    def __init__(self, values: list[PlainValue], begin: int) -> None:
-        self._values, self._begin = values, begin
+def regex_table(query: AnalyzedRowPattern, found: FoundRegex) -> pa.Table:
+    """A row for each match, in the order of the events that complete them."""
+    outputs = _Outputs(query, found)
+    columns = [outputs.column(measure.expression) for measure in query.measures]
+    table = as_schema(columns, row_output_schema(query, found.table.schema))
+    return table.take(pa.array(np.argsort(outputs.ends, kind="stable")))
 
-    def __getitem__(self, row: int) -> PlainValue:
-        return self._values[self._begin + row]
+
+class _Outputs:
+    def __init__(self, query: AnalyzedRowPattern, found: FoundRegex) -> None:
+        assert query.schema is not None
+        self.found, ends = found, found.rows()[:, REGEX_MATCH_END]
+        self.ends: Array = found.grouped.order[ends] if len(ends) else ends
+        self.events = Events(found.table, query.schema, ())
+        self.last_events = Events(found.table.take(pa.array(self.ends)), query.schema, ())
+        self._plain: dict[Register, list[PlainValue]] = {}
+
+    def column(self, expression: ir.Expr) -> pa.Array | pa.ChunkedArray:
+        match expression:
+            case ir.Attribute(name=name):
+                return decoded(self.last_events.table.column(name))
+            case ir.Aggregate(function=function) if function in _REGISTERED:
+                (register,) = self.found.kernel.generated.measured[expression]
+                if not isinstance(type_of(expression), DecimalType):
+                    return self._register_column(register, expression)
+        values = [evaluate(expression, _Measured(self, number)) for number in range(self.found.matches)]
+        return computed_column(expression, values, self.found.table.schema)
+
+    def _register_column(self, register: Register, expression: ir.Expr) -> pa.Array:
+        values, is_null = self._register(register)
+        if type_of(expression) == STRING:
+            return pa.array(self.found.dictionary.strings, pa.string()).take(pa.array(values, pa.int64(), mask=is_null))
+        target = arrow_field(expression, self.found.table.schema).type
+        return arrow_numbers(values, is_null, type_of(expression), target)
+
+    def _register(self, register: Register) -> tuple[Array, Array]:
+        """The register's values in all matches, and where it is NULL."""
+        partial, registers, count = self.found.partial, self.found.kernel.generated.registers, self.found.matches
+        which, column = registers.place(register)
+        is_null = np.zeros(count, np.bool_)
+        if register.function not in ("count", "known"):
+            is_null = (partial.oi[:count, PARTIAL_NULLS] >> registers.null_bit(register)) & 1 == 1
+        return (partial.of if which == "f" else partial.oi)[:count, column], is_null
+
+    def plain(self, register: Register) -> list[PlainValue]:
+        """The same as plain values."""
+        if register not in self._plain:
+            values, is_null = self._register(register)
+            known: list[Any] = values.tolist()
+            if register.kind == "b":
+                known = list(map(bool, known))
+            elif register.kind == "s":
+                strings = self.found.dictionary.strings
+                known = [None if null else strings[code] for code, null in zip(known, is_null, strict=True)]
+            self._plain[register] = [None if null else value for value, null in zip(known, is_null, strict=True)]
+        return self._plain[register]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What an output is evaluated for: the completing event, and the registers of the match with it."""
+
+    outputs: _Outputs
+    number: int
+
+    def value(self, expression: ir.Expr) -> Any:
+        found = self.outputs.found
+        match expression:
+            case ir.Attribute(name=name):
+                return self.outputs.last_events.values(name)[self.number]
+            case ir.Aggregate(function="collect", argument=argument):
+                _, first, last = found.rows()[self.number]
+                positions = found.grouped.order[first : last + 1].tolist()
+                return [evaluate(argument, _Event(self.outputs.events, position)) for position in positions]
+            case ir.Aggregate(function=function, argument=argument):
+                registers = found.kernel.generated.measured[expression]
+                values: list[Any] = [self.outputs.plain(register)[self.number] for register in registers]
+                if function == "avg":
+                    return None if values[0] is None else average_of(expression, values[0], values[1])
+                if function == "delta":
+                    now = evaluate(argument, self)
+                    return None if values[0] is None or now is None else in_range(now - values[0], expression)
+                return values[0]
+        raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """A collected event."""
+
+    events: Events
+    position: int
+
+    def value(self, expression: ir.Expr) -> Any:
+        assert isinstance(expression, ir.Attribute)
+        return self.events.values(expression.name)[self.position]

@@ -53,12 +53,13 @@ def _of_position(expression: ir.Expr) -> ir.Expr:
 class OutputRow:
     """A row of the output: the position of the input row that its columns come from, and its measures.
 
-    `order` is where it stands in the output; `measures` is None for an unmatched row.
+    `order` is where it stands in the output, first of all by the positions where its match ends and begins; `measures`
+    is None for an unmatched row.
     """
 
     position: int
     measures: tuple[Any, ...] | None
-    order: tuple[object, ...]
+    order: tuple[int, ...]
 
 
 def row_output_schema(query: AnalyzedRowPattern, columns: pa.Schema) -> pa.Schema:

@@ -140,15 +140,13 @@ class RowMaker:
 
 def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:
     """The positions of each partition's rows. In SQL, NULLs form a partition, and so do NaNs."""
-    keys = [_grouping_values(table.column(name), name) for name in query.partition_by]
+    columns = {name: table.column(name) for name in query.partition_by}
+    plain = (plain_values(column, attribute_type(column.type), name) for name, column in columns.items())
+    keys = [list(map(distinct_key, values)) for values in plain]
     groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for position in range(table.num_rows):
         groups[tuple(key[position] for key in keys)].append(position)
     return list(groups.values())
-
-
-def _grouping_values(column: pa.ChunkedArray, name: str) -> list[Any]:
-    return [distinct_key(value) for value in plain_values(column, attribute_type(column.type), name)]
 
 
 def _plain_columns(

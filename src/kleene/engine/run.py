@@ -19,13 +19,11 @@ from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compressed import CompressedMatches, compressed_schema
-from kleene.engine.found import FoundMatches
 from kleene.engine.interpreter import Interpreter
-from kleene.engine.match_ids import MATCH_ID
-from kleene.engine.matches import FlatMatches, joined
+from kleene.engine.matches import FlatMatches, FoundMatches, joined
 from kleene.engine.output import output_schema
 from kleene.engine.protocol import Engine
-from kleene.engine.results import Part, ResultBatch, RowWriter, as_found, in_output_order, table_batches, without_first
+from kleene.engine.results import MATCH_ID, Part, ResultBatch, RowWriter, in_output_order, table_batches, without_first
 from kleene.engine.row_output import row_output_schema
 from kleene.errors import ExecutionError, LimitError, UnsupportedError
 from kleene.plan.choice import choose_algorithm
@@ -96,7 +94,8 @@ class Runner:
         given = 0
         try:
             parts = self._parts(table, writer, budget)
-            for batch in in_output_order(parts, budget, holds_all) if in_order else as_found(parts):
+            found = (batch for part in parts for batch in part.batches)
+            for batch in in_output_order(parts, budget, holds_all) if in_order else found:
                 given += batch.table.num_rows
                 yield batch
         except GaveUpError as error:

@@ -10,11 +10,11 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.columns import times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.kernel_window import KernelWindow
-from kleene.engine.events import TYPE_OF_EVENT
+from kleene.engine.needs import type_column_of
 from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
 from kleene.options.statistics import Statistics
-from kleene.plan.predicates import conjuncts_of
+from kleene.plan.operators import conjuncts_of
 from kleene.schema import INTEGER
 
 SAMPLE = 20_000
@@ -26,7 +26,7 @@ def sampled_statistics(table: pa.Table, query: AnalyzedQuery) -> Statistics:
     if not len(rows):
         return Statistics(source="an empty table")
     names = [name for name in _compared(query) if name in table.column_names]
-    type_column = _type_column(query)
+    type_column = type_column_of(query.schema)
     wanted = [*names, *([type_column] if type_column is not None and type_column not in names else [])]
     sample = table.select(wanted).take(pa.array(rows))
     events: dict[str, float] = {}
@@ -55,11 +55,6 @@ def _distinct(column: pa.ChunkedArray) -> int:
         return int(pc.count_distinct(column).as_py())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return 0
-
-
-def _type_column(query: AnalyzedQuery) -> str | None:
-    schema = query.schema
-    return None if schema is None else TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
 
 
 def _compared(query: AnalyzedQuery) -> list[str]:

@@ -1,28 +1,55 @@
-"""Rows that come out of order, put in order in bounded memory: what is too much to hold waits on disk."""
+"""Rows that come in any order, put in order in bounded memory: what is too much to hold lies on disk, in runs."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from kleene.engine.matches import Array
 from kleene.errors import ExecutionError, printable
 
-Array = np.ndarray[Any, Any]
-_PLACE = "__kleene_place"
+PLACE = "__kleene_place"
 MOST_RUNS = 32
 """How many runs lie on disk before they are made one: each is a file that is open."""
 
 
-class RowSorter:
-    """Takes rows, each with a number, and gives them back in the order of their numbers; equal ones as they came."""
+class Order(Protocol):
+    """Rows are sorted by their keys, whole numbers, the first of which counts most."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    @property
+    def decides_ties(self) -> bool:
+        """Whether rows of equal keys have an order, and must be held together for it; else they stay as they came."""
+
+    def keys(self, table: pa.Table) -> tuple[Array, ...]: ...
+
+    def sorted(self, table: pa.Table) -> pa.Table: ...
+
+
+class ByPlace:
+    """The order of rows that have a number in a further column."""
+
+    decides_ties = False
+
+    def keys(self, table: pa.Table) -> tuple[Array, ...]:
+        return (table.column(PLACE).to_numpy(),)
+
+    def sorted(self, table: pa.Table) -> pa.Table:
+        (numbers,) = self.keys(table)
+        if (numbers[1:] >= numbers[:-1]).all():
+            return table
+        return table.take(pa.array(np.argsort(numbers, kind="stable")))
+
+
+class Sorter:
+    """Takes rows as they come, and gives them all back in order."""
+
+    def __init__(self, order: Order, most_bytes: int) -> None:
+        self._order, self._most_bytes = order, most_bytes
         self._held: list[pa.Table] = []
         self.held_bytes = 0
         self._runs: list[_Run] = []
@@ -31,55 +58,43 @@ class RowSorter:
     def is_empty(self) -> bool:
         return not self._held and not self._runs
 
-    def add(self, rows: pa.Table, numbers: Array) -> None:
+    def add(self, rows: pa.Table) -> None:
         if not rows.num_rows:
             return
-        self._held.append(rows.append_column(_PLACE, pa.array(numbers, pa.int64())))
-        self.held_bytes += self._held[-1].nbytes
+        self._held.append(rows)
+        self.held_bytes += rows.nbytes
         if self.held_bytes > self._most_bytes:
             self._spill()
 
     def tables(self) -> Iterator[pa.Table]:
-        """All rows so far; the sorter is empty then."""
+        """All rows so far, in tables of any size; the sorter is empty then."""
         if not self._runs:
             if self._held:
-                yield self._taken().drop_columns([_PLACE])
+                yield self._taken()
             return
         if self._held:
             self._spill()
         runs, self._runs = self._runs, []
-        for table in _merged(runs):
-            yield table.drop_columns([_PLACE])
+        yield from _merged(runs, self._order)
 
     def _spill(self) -> None:
         """Writes what is held to disk, in pieces of which one of every run fits in memory."""
         bytes_at_once = self._most_bytes // MOST_RUNS
-        self._runs.append(_Run([self._taken()], bytes_at_once))
+        self._runs.append(_Run(self._order, [self._taken()], bytes_at_once))
         if len(self._runs) == MOST_RUNS:
-            self._runs = [_Run(_merged(self._runs), bytes_at_once)]
+            self._runs = [_Run(self._order, _merged(self._runs, self._order), bytes_at_once)]
 
     def _taken(self) -> pa.Table:
+        """The rows that are held, in order; they are let go of before they are sorted."""
         whole = pa.concat_tables(self._held)
         self._held, self.held_bytes = [], 0
-        return _sorted(whole)
-
-
-def _numbers(table: pa.Table) -> Array:
-    found: Array = table.column(_PLACE).to_numpy()
-    return found
-
-
-def _sorted(table: pa.Table) -> pa.Table:
-    numbers = _numbers(table)
-    if (numbers[1:] >= numbers[:-1]).all():
-        return table
-    return table.take(pa.array(np.argsort(numbers, kind="stable")))
+        return self._order.sorted(whole)
 
 
 class _Run:
     """Sorted rows on disk, of which some are in memory. The file has no name: it goes with the process."""
 
-    def __init__(self, tables: Iterable[pa.Table], bytes_at_once: int) -> None:
+    def __init__(self, order: Order, tables: Iterable[pa.Table], bytes_at_once: int) -> None:
         try:
             self._file: IO[bytes] = tempfile.TemporaryFile(dir=spill_folder())  # noqa: SIM115  # outlives the function
             _write(self._file, tables, bytes_at_once)
@@ -89,38 +104,50 @@ class _Run:
                 f"rows that wait to be put in order cannot be written to disk: {printable(str(error), 200)}",
                 hint="Make room in the folder for temporary files, or name another with TMPDIR; or raise memory_limit.",
             ) from None
+        self._order = order
         self._reader: pa.RecordBatchReader | None = None
         self.table: pa.Table | None = None
-        self.numbers = np.empty(0, np.int64)
+        self._keys: tuple[Array, ...] = ()
 
     def fill(self) -> bool:
         """Reads on if no row is left in memory; False if there is none on disk, either."""
-        if self._file.closed:
-            return bool(len(self.numbers))
         if self._reader is None:
             self._reader = pa.ipc.open_stream(pa.PythonFile(self._file, "r"))
-        while not len(self.numbers):
+        while not self._file.closed and (self.table is None or not self.table.num_rows):
             try:
                 self.table = pa.Table.from_batches([self._reader.read_next_batch()])
-                self.numbers = _numbers(self.table)
+                self._keys = self._order.keys(self.table)
             except StopIteration:
                 self._file.close()
-                return False
-        return True
+        return self.table is not None and bool(self.table.num_rows)
 
-    def take(self, rows: int) -> pa.Table:
+    @property
+    def last(self) -> tuple[int, ...]:
+        """The keys of the last row in memory."""
+        return tuple(int(key[-1]) for key in self._keys)
+
+    def take_before(self, bound: tuple[int, ...]) -> pa.Table:
+        """The rows in memory that come before those with these keys."""
+        return self._take(self._stretch(bound)[0])
+
+    def take_all_of(self, bound: tuple[int, ...]) -> Iterator[pa.Table]:
+        """The rows with these keys, which come next, if there are any."""
+        while self.fill() and (rows := self._stretch(bound)[1]):
+            yield self._take(rows)
+
+    def _stretch(self, bound: tuple[int, ...]) -> tuple[int, int]:
+        """The first row in memory that has these keys, and the one behind the last."""
+        begin, end = 0, len(self._keys[0])
+        for key, value in zip(self._keys, bound, strict=True):
+            here = key[begin:end]
+            begin, end = begin + int(np.searchsorted(here, value)), begin + int(np.searchsorted(here, value, "right"))
+        return begin, end
+
+    def _take(self, rows: int) -> pa.Table:
         assert self.table is not None
         taken = self.table.slice(0, rows)
-        self.table, self.numbers = self.table.slice(rows), self.numbers[rows:]
+        self.table, self._keys = self.table.slice(rows), tuple(key[rows:] for key in self._keys)
         return taken
-
-    def take_before(self, number: int) -> pa.Table:
-        """The rows in memory that come before the number."""
-        return self.take(int(np.searchsorted(self.numbers, number, "left")))
-
-    def take_all_of(self, number: int) -> Iterator[pa.Table]:
-        while self.fill() and self.numbers[0] == number:
-            yield self.take(int(np.searchsorted(self.numbers, number, "right")))
 
 
 def _write(file: IO[bytes], tables: Iterable[pa.Table], bytes_at_once: int) -> None:
@@ -134,17 +161,19 @@ def _write(file: IO[bytes], tables: Iterable[pa.Table], bytes_at_once: int) -> N
     writer.close()
 
 
-def _merged(runs: list[_Run]) -> Iterator[pa.Table]:
-    """The rows of all runs in order; of equal numbers, those of earlier runs first."""
+def _merged(runs: list[_Run], order: Order) -> Iterator[pa.Table]:
+    """The rows of all runs in order; of equal ones, those of earlier runs first."""
     while runs := [run for run in runs if run.fill()]:
-        # What comes before the last row in memory of every run can go. Rows of that one number may be any number of
-        # rows: they go run by run, so that they need not be held together.
-        bound = min(int(run.numbers[-1]) for run in runs)
+        # What comes before the last row in memory of every run can go. Rows with the keys of that one may be any number
+        # of rows: unless they have an order, they go run by run, so that they need not be held together.
+        bound = min(run.last for run in runs)
         parts = [part for part in (run.take_before(bound) for run in runs) if part.num_rows]
+        equal = (part for run in runs for part in run.take_all_of(bound))
+        if order.decides_ties:
+            parts += equal
         if parts:
-            yield _sorted(pa.concat_tables(parts))
-        for run in runs:
-            yield from run.take_all_of(bound)
+            yield order.sorted(pa.concat_tables(parts))
+        yield from equal
 
 
 def spill_folder() -> str | None:

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.columns_read import columns_read
-from kleene.engine.events import TYPE_OF_EVENT, decoded
-from kleene.engine.useful_events import SKIPPING
+from kleene.engine.events import decoded
+from kleene.engine.needs import SKIPPING, columns_read, type_column_of
+from kleene.engine.tasks import key_codes
 from kleene.errors import listed
 from kleene.ir import expr as ir
 from kleene.ir.options import Format, Strategy, WindowUnit
@@ -84,8 +84,7 @@ def _rule_of_events(plan: Plan, query: AnalyzedQuery, names: Listed[str]) -> Tie
     read = (name for name in columns_read(query, names, ()) if name not in (*query.order_by, *key))
     rule = TieRule(query.order_by, key, tuple(read), needs_key=True)
     is_counted = query.window is not None and query.window.unit is WindowUnit.EVENTS
-    assert query.schema is not None
-    type_column = TYPE_OF_EVENT if query.schema.by_type is not None else query.schema.type_column
+    type_column = type_column_of(query.schema)
     if query.strategy not in SKIPPING or is_counted or type_column is None:
         return rule  # every event counts
     roles = Counter(name for types in uses for name in types)
@@ -171,12 +170,19 @@ class TieCounter:
             return 0
         rows = np.flatnonzero(np.append(same, False) | np.append(False, same))
         places = np.cumsum(~np.append(False, same), dtype=np.int32)[rows]
-        members, groups = _together(places, _codes(_taken(table, self._rule.key, rows), len(rows)))
+        members, groups = _together(places, self._codes(table, rows))
         rows = rows[members]
         # Few are left as a rule, so that the types of few must be looked at.
         is_used = self._used(table, rows)
         members, groups = _together(groups[is_used])
         return self._telling(table, rows[is_used][members], groups) if len(members) else 0
+
+    def _codes(self, table: pa.Table, rows: Array) -> Array | None:
+        """The numbers of the keys of the rows, if there is a key; small numbers sort fastest."""
+        if not self._rule.key:
+            return None
+        codes, count = key_codes(_taken(table, self._rule.key, rows), self._rule.key)
+        return codes.astype(np.uint16) if count < 1 << 16 else codes
 
     def _used(self, table: pa.Table, rows: Array) -> Array:
         rule = self._rule
@@ -231,30 +237,6 @@ def _taken(table: pa.Table, names: Listed[str], rows: Array) -> pa.Table:
     return pa.table([decoded(column) for column in chosen.columns], names=list(names))
 
 
-def _codes(keys: pa.Table, count: int) -> Array:
-    """A number for each of so many rows, equal where all keys are; small ones sort fastest."""
-    codes: Array = np.zeros(count, np.int64)
-    for column in keys.columns:
-        numbers, different = _numbered(column)
-        # Both are ranks below the count of rows, so that the product fits into 64 bits.
-        codes = numbers if not codes.any() else np.unique(codes * different + numbers, return_inverse=True)[1]
-    largest = int(codes.max()) if len(codes) else 0
-    return codes.astype(np.uint16 if largest < 1 << 16 else np.int64)
-
-
-def _numbered(column: pa.ChunkedArray) -> tuple[Array, int]:
-    """A number for each value, and how many there are."""
-    if pa.types.is_floating(column.type) and not pa.types.is_float16(column.type):
-        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 and 0.0 are one value
-    try:
-        encoded = pa.chunked_array([column.combine_chunks()]).dictionary_encode(null_encoding="encode").chunk(0)
-    except pa.ArrowNotImplementedError:
-        known: dict[str, int] = {}
-        numbers = [known.setdefault(repr(value), len(known)) for value in column.to_pylist()]
-        return np.array(numbers, np.int64), len(known)
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
-
-
 def _same_as_next(table: pa.Table, names: Listed[str]) -> Array:
     """For each row but the last, whether the next one has the same values in all the columns."""
     same: Array = np.ones(max(table.num_rows - 1, 0), bool)
@@ -275,5 +257,4 @@ def _same_values(column: pa.ChunkedArray) -> Array:
         return np.array([repr(left) == repr(right) for left, right in pairwise(column.to_pylist())], bool)
     if column.null_count:
         same = pc.or_(pc.fill_null(same, False), pc.and_(one.is_null(), other.is_null()))
-    found: Array = same.to_numpy()
-    return found
+    return np.asarray(same.to_numpy())

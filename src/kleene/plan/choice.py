@@ -10,10 +10,8 @@ from kleene.ir.may_fail import may_fail
 from kleene.ir.options import Strategy, WindowUnit
 from kleene.ir.text import expression_text
 from kleene.plan.cost import cheaper_runs
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline, basic_pipeline, predicate_of, run_pipeline
+from kleene.plan.operators import Facts, Pipeline, basic_pipeline, conjuncts_of, predicates_of, run_pipeline
 from kleene.plan.optimizer import optimized
-from kleene.plan.predicates import conjuncts_of
 
 
 def choose_pipeline(facts: Facts, algorithm: str, mode: str, columns: Iterable[str] = ()) -> Pipeline:
@@ -95,8 +93,7 @@ def _why_untied(facts: Facts) -> str | None:
     if facts.statistics.events or query.partition_by or len(query.components) < 3:
         return None
     last = len(query.components) - 1
-    predicates = [predicate_of(item, query) for component in query.components for item in component.begin]
-    between = [item for item in predicates if not item.is_simple]
+    between = [item for item in predicates_of(query) if not item.is_simple]
     if not between or any(last in item.components for item in between):
         return None
     return "nothing ties the last event to those before it, and no statistics say how many there are"

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 
 from kleene.ir import expr as ir
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Equivalence, Predicate, bracketed_tests, predicate_of
+from kleene.plan.operators import Equivalence, Facts, Predicate, bracketed_tests, predicates_of
 
 CLEARLY = 4.0
 """So many times less work must runs promise to be preferred: sequences are cheaper in all that is not counted here."""
@@ -31,11 +30,10 @@ def cheaper_runs(facts: Facts) -> str | None:
     >>> cheaper_runs(facts) is None
     True
     """
-    shares = [facts.statistics.share(component.types) for component in facts.query.components]
-    if any(share is None for share in shares) or len(shares) < 3:
+    shares = _shares(facts)
+    if shares is None or len(shares) < 3:
         return None
-    known = [share for share in shares if share is not None]
-    sequences, runs = _tries_from_behind(facts, known), _runs_looked_at(facts, known)
+    sequences, runs = _tries_from_behind(facts, shares), _runs_looked_at(facts, shares)
     if sequences <= CLEARLY * (runs + 1):
         return None
     return (
@@ -46,11 +44,10 @@ def cheaper_runs(facts: Facts) -> str | None:
 
 def expected_partners(facts: Facts, component: int) -> float | None:
     """How many ways there are, on average, to bind the components before this one; None if nothing is known."""
-    shares = [facts.statistics.share(item.types) for item in facts.query.components]
-    known = [share for share in shares if share is not None]
-    if len(known) < len(shares):
+    shares = _shares(facts)
+    if shares is None:
         return None
-    partners, predicates = _partners(facts, known), _predicates(facts)
+    partners, predicates = _partners(facts, shares), _predicates(facts)
     found = 1.0
     for number in range(component - 1, -1, -1):
         found *= partners[number] * _passing(predicates, number, 0, facts) / (component - number)
@@ -59,11 +56,15 @@ def expected_partners(facts: Facts, component: int) -> float | None:
 
 def most_on_a_stack(facts: Facts, values: float) -> float | None:
     """How many events of a component one window holds, at most, for one of so many values; None if nothing is known."""
-    shares = [facts.statistics.share(item.types) for item in facts.query.components]
+    shares = _shares(facts)
+    return None if shares is None or values < 1 else max(shares) * _in_window(facts) / values
+
+
+def _shares(facts: Facts) -> list[float] | None:
+    """The part of all events that each component may select; None if that is not known of all."""
+    shares = [facts.statistics.share(component.types) for component in facts.query.components]
     known = [share for share in shares if share is not None]
-    if len(known) < len(shares) or values < 1:
-        return None
-    return max(known) * _in_window(facts) / values
+    return known if len(known) == len(shares) else None
 
 
 def _in_window(facts: Facts) -> float:
@@ -107,9 +108,7 @@ def _partners(facts: Facts, shares: list[float]) -> list[float]:
 
 
 def _predicates(facts: Facts) -> list[Predicate]:
-    query = facts.query
-    found = (predicate_of(item, query) for component in query.components for item in component.begin)
-    return [item for item in found if not item.is_simple]
+    return [item for item in predicates_of(facts.query) if not item.is_simple]
 
 
 def _passing(predicates: list[Predicate], number: int, end: int, facts: Facts) -> float:

@@ -6,13 +6,24 @@ what was pushed into it. `basic_pipeline` makes the plan in which nothing was pu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
 from kleene.ir import expr as ir
 from kleene.ir.options import Window
+from kleene.options.hints import NO_HINTS, Hints
+from kleene.options.statistics import UNKNOWN, Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What rewrites go by besides the plan itself."""
+
+    query: AnalyzedQuery
+    hints: Hints = NO_HINTS
+    statistics: Statistics = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,29 +159,19 @@ class Nothing(Printed):
 
 
 Operator = (
-    SequenceScan
-    | SequenceConstruction
+    Nothing
+    | SequenceScan
     | RunScan
     | RowScan
+    | SequenceConstruction
     | Selection
     | WindowFilter
     | NegationFilter
     | Having
     | Transformation
-    | Nothing
 )
-_ORDER: tuple[type, ...] = (
-    Nothing,
-    SequenceScan,
-    RunScan,
-    RowScan,
-    SequenceConstruction,
-    Selection,
-    WindowFilter,
-    NegationFilter,
-    Having,
-    Transformation,
-)
+_ORDER = get_args(Operator)
+"""In which they stand in a pipeline."""
 Kind = TypeVar("Kind", bound=Operator)
 
 
@@ -230,10 +231,9 @@ def _is_idle(operator: Operator) -> bool:
 def basic_pipeline(query: AnalyzedQuery, columns: Iterable[str] = ()) -> Pipeline:
     """The plan of the paper's Figure 1: sequences by type alone, then all predicates, the window, and negations."""
     components = tuple(replace(component, begin=()) for component in query.components)
-    predicates = tuple(predicate_of(item, query) for component in query.components for item in component.begin)
     tests = bracketed_tests(query)
     operators: list[Operator] = [SequenceScan(components), SequenceConstruction()]
-    operators.append(Selection(tests, predicates))
+    operators.append(Selection(tests, tuple(predicates_of(query))))
     if query.window is not None:
         operators.append(WindowFilter(query.window))
     operators.append(NegationFilter(query.negations))
@@ -260,12 +260,57 @@ def bracketed_tests(query: AnalyzedQuery) -> tuple[Equivalence, ...]:
     return tuple(Equivalence((name,) * count, (name,) * negative) for name in query.key)
 
 
-def predicate_of(conjunct: Conjunct, query: AnalyzedQuery) -> Predicate:
-    """The conjunct with the components that it speaks of; one that speaks of none belongs to the first."""
-    numbers = {component.name: number for number, component in enumerate(query.components)}
-    names = {
-        node.variable
-        for node in ir.walk(conjunct.expression)
-        if isinstance(node, (ir.Attribute, ir.Events, ir.Length)) and node.variable in numbers
-    }
-    return Predicate(conjunct, tuple(sorted(numbers[name] for name in names if name is not None)) or (0,))
+def predicates_of(query: AnalyzedQuery) -> list[Predicate]:
+    """What the query says of first events, each with its components; one that speaks of none belongs to the first."""
+    numbers = numbers_of(query)
+    conjuncts = (item for component in query.components for item in component.begin)
+    return [
+        Predicate(item, tuple(sorted({numbers[name] for name in spoken_of([item]) if name in numbers})) or (0,))
+        for item in conjuncts
+    ]
+
+
+def numbers_of(query: AnalyzedQuery) -> dict[str | None, int]:
+    """The components by their names."""
+    return {component.name: number for number, component in enumerate(query.components)}
+
+
+def spoken_of(conjuncts: Iterable[Conjunct]) -> Iterator[str | None]:
+    """The variables that conjuncts speak of; None where one has no name."""
+    nodes = (node for item in conjuncts for node in ir.walk(item.expression))
+    return (node.variable for node in nodes if isinstance(node, (ir.Attribute, ir.Events, ir.Length)))
+
+
+def conjuncts_of(query: AnalyzedQuery) -> Iterator[Conjunct]:
+    """What the query says of first events and of events that negations forbid."""
+    for component in query.components:
+        yield from component.begin
+    for negation in query.negations:
+        yield from negation.predicates
+
+
+# --- what a plan of runs has left of its query, after rewrites: what is compiled, and what EXPLAIN shows ---
+
+
+def running_query(query: AnalyzedQuery, pipeline: Pipeline) -> AnalyzedQuery:
+    """The query with the predicates and negations that its plan has left."""
+    runs, late = pipeline.get(RunScan), pipeline.find(NegationFilter)
+    kept = {item.name: item for item in (*runs.negations, *(late.negations if late is not None else ()))}
+    negations = tuple(kept[item.name] for item in query.negations if item.name in kept)
+    having = pipeline.find(Having)
+    return replace(
+        query,
+        components=runs.components,
+        negations=negations,
+        having=None if having is None else having.condition,
+    )
+
+
+def run_ending_negations(pipeline: Pipeline) -> frozenset[str]:
+    """The names of the negations that end runs."""
+    return frozenset(item.name for item in pipeline.get(RunScan).negations)
+
+
+def negation_access(pipeline: Pipeline) -> str:
+    late = pipeline.find(NegationFilter)
+    return "index" if late is None else late.access

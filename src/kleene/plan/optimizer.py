@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline
+from kleene.plan.operators import Facts, Pipeline
 from kleene.plan.rules.drop_constant_tests import drop_constant_tests
 from kleene.plan.rules.find_contradictions import find_contradictions
 from kleene.plan.rules.fold_constants import fold_constants

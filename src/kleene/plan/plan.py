@@ -14,8 +14,7 @@ from kleene.options.hints import NO_HINTS, Hints
 from kleene.options.limits import NO_LIMITS, Limits
 from kleene.options.statistics import UNKNOWN
 from kleene.plan.choice import choose_pipeline
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline
+from kleene.plan.operators import Facts, Pipeline
 
 
 @dataclass(frozen=True, slots=True)

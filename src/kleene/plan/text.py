@@ -9,33 +9,19 @@ from itertools import chain
 from kleene.analysis.analyzed import Component, NegativeComponent
 from kleene.ir import expr as ir
 from kleene.ir.text import expression_text, name_text, window_text
-from kleene.plan.operators import (
-    Equivalence,
-    Having,
-    NegationFilter,
-    Nothing,
-    Pipeline,
-    Predicate,
-    RowScan,
-    RunScan,
-    Selection,
-    SequenceConstruction,
-    SequenceScan,
-    Transformation,
-    WindowFilter,
-)
+from kleene.plan import operators as op
 
 NAMES: dict[type, str] = {
-    SequenceScan: "SS→ sequence scan",
-    SequenceConstruction: "SC← sequence construction",
-    RunScan: "NFA^b runs",
-    RowScan: "row-pattern search",
-    Selection: "σ selection",
-    WindowFilter: "WD window",
-    NegationFilter: "NG negation",
-    Having: "σ having",
-    Transformation: "TF transformation",
-    Nothing: "∅ nothing",
+    op.SequenceScan: "SS→ sequence scan",
+    op.SequenceConstruction: "SC← sequence construction",
+    op.RunScan: "NFA^b runs",
+    op.RowScan: "row-pattern search",
+    op.Selection: "σ selection",
+    op.WindowFilter: "WD window",
+    op.NegationFilter: "NG negation",
+    op.Having: "σ having",
+    op.Transformation: "TF transformation",
+    op.Nothing: "∅ nothing",
 }
 ALGORITHMS = {
     "basic": "runtime stack, a cell for every event",
@@ -44,7 +30,7 @@ ALGORITHMS = {
 }
 
 
-def pipeline_text(pipeline: Pipeline, figures: Mapping[str, Sequence[str]] | None = None) -> str:
+def pipeline_text(pipeline: op.Pipeline, figures: Mapping[str, Sequence[str]] | None = None) -> str:
     """The tree; `figures` are lines to add to operators, by the names of their kinds."""
     lines: list[str] = []
     for depth, operator in enumerate(reversed(pipeline.operators)):
@@ -59,35 +45,38 @@ def pipeline_text(pipeline: Pipeline, figures: Mapping[str, Sequence[str]] | Non
 def details_of(operator: object) -> Iterable[str]:
     """What the operator does, a line for each thing."""
     match operator:
-        case SequenceScan():
+        case op.SequenceScan():
             yield _pattern(operator.components)
             yield _stacks(operator)
-        case RunScan():
+        case op.RunScan():
             yield _pattern(operator.components)
             if operator.tests:
                 yield f"partitioned by {_tests(operator.tests)}"
             yield from (f"{absence_text(item)}, which ends runs" for item in operator.negations)
-        case NegationFilter():
+        case op.NegationFilter():
             yield _access(operator.access)
-        case RowScan():
+        case op.RowScan():
             yield from operator.description
-        case Having():
+        case op.Having():
             yield expression_text(operator.condition)
-        case Transformation():
+        case op.Transformation():
             if operator.columns:
                 yield ", ".join(operator.columns)
-        case Nothing():
+        case op.Nothing():
             yield operator.reason
-    if isinstance(operator, (SequenceConstruction, Selection)) and operator.tests:
-        how = " by dynamic filtering" if isinstance(operator, SequenceConstruction) else ""
+    if isinstance(operator, (op.SequenceConstruction, op.Selection)) and operator.tests:
+        how = " by dynamic filtering" if isinstance(operator, op.SequenceConstruction) else ""
         yield f"{_tests(operator.tests)}{how}"
-    if isinstance(operator, (SequenceScan, SequenceConstruction, Selection)):
+    if isinstance(operator, (op.SequenceScan, op.SequenceConstruction, op.Selection)):
         yield from (_predicate(item) for item in operator.predicates)
-    if isinstance(operator, (SequenceConstruction, NegationFilter)):
+    if isinstance(operator, (op.SequenceConstruction, op.NegationFilter)):
         yield from (absence_text(item) for item in operator.negations)
-    if isinstance(operator, SequenceConstruction) and operator.negations:
+    if isinstance(operator, op.SequenceConstruction) and operator.negations:
         yield _access(operator.access)
-    if isinstance(operator, (SequenceScan, SequenceConstruction, WindowFilter, RunScan)) and operator.window:
+    if (
+        isinstance(operator, (op.SequenceScan, op.SequenceConstruction, op.WindowFilter, op.RunScan))
+        and operator.window
+    ):
         yield f"within {window_text(operator.window)}{_use(operator)}"
 
 
@@ -98,9 +87,9 @@ def _access(access: str) -> str:
 
 def _use(operator: object) -> str:
     match operator:
-        case SequenceScan():
+        case op.SequenceScan():
             return ": events out of reach are not kept"
-        case SequenceConstruction():
+        case op.SequenceConstruction():
             return ": the walk back ends there"
     return ""
 
@@ -110,13 +99,17 @@ def _pattern(components: Sequence[Component]) -> str:
 
 
 def component_text(component: Component) -> str:
-    types = [name_text(name, allow_dash=True) for name in component.types]
-    of = types[0] if len(types) == 1 else f"ANY({', '.join(types)})"
+    of = _types(component.types)
     plus, brackets = ("+", "[]") if component.is_kleene else ("", "")
     return f"{of}{plus} {name_text(component.name)}{brackets}" if component.named else f"{of}{plus}"
 
 
-def _stacks(scan: SequenceScan) -> str:
+def _types(types: Sequence[str]) -> str:
+    names = [name_text(name, allow_dash=True) for name in types]
+    return names[0] if len(names) == 1 else f"ANY({', '.join(names)})"
+
+
+def _stacks(scan: op.SequenceScan) -> str:
     if len(scan.tests) > 1 and scan.is_combined:
         return f"{ALGORITHMS[scan.algorithm]}, by {_tests(scan.tests)} together"
     if len(scan.tests) > 1:
@@ -125,11 +118,11 @@ def _stacks(scan: SequenceScan) -> str:
     return f"{ALGORITHMS[scan.algorithm]}{by}"
 
 
-def _tests(tests: Sequence[Equivalence]) -> str:
+def _tests(tests: Sequence[op.Equivalence]) -> str:
     return " ".join(map(str, tests))
 
 
-def _predicate(predicate: Predicate) -> str:
+def _predicate(predicate: op.Predicate) -> str:
     return expression_text(without_hidden_names(predicate.conjunct.expression))
 
 
@@ -141,8 +134,6 @@ def without_hidden_names(expression: ir.Expr) -> ir.Expr:
 
 
 def absence_text(negation: NegativeComponent) -> str:
-    types = [name_text(name, allow_dash=True) for name in negation.types]
-    of = types[0] if len(types) == 1 else f"ANY({', '.join(types)})"
     name = "" if negation.name.startswith("#") else f" {name_text(negation.name)}"
     where = " and ".join(expression_text(item.expression) for item in negation.predicates)
-    return f"!({of}{name})" + (f" with {where}" if where else "")
+    return f"!({_types(negation.types)}{name})" + (f" with {where}" if where else "")

@@ -60,7 +60,7 @@ class CandidateFinder:
         rows = self._task.output.rows(part, self._task.plan)
         for name, column in zip(CHOICE, choice, strict=False):
             rows = rows.append_column(name, column)
-        return as_schema(rows, self._schema)
+        return as_schema(rows.columns, self._schema)
 
 
 def choice_order(query: AnalyzedQuery | AnalyzedRowPattern) -> tuple[SortColumn, ...]:
@@ -93,7 +93,7 @@ class Chooser:
     result: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        key: bytes | None = None
+        query, key = self.query, None
         chooser: RowChooser | MatchChooser | None = None
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns([*self.result.names, *CHOICE])
@@ -104,13 +104,10 @@ class Chooser:
                     numbers[row] = -1
                     continue
                 if chooser is None or own != key:
-                    key, chooser = own, self._chooser()
+                    key, chooser = own, RowChooser(query) if isinstance(query, AnalyzedRowPattern) else MatchChooser()
                 numbers[row] = chooser.choose((first, first_row), (then, then_row))
             chosen = table.select(self.result.names).filter(pa.array(numbers != 0))
             yield from self._numbered(chosen, numbers[numbers != 0]).cast(self.result).to_batches()
-
-    def _chooser(self) -> RowChooser | MatchChooser:
-        return RowChooser(self.query) if isinstance(self.query, AnalyzedRowPattern) else MatchChooser()
 
     def _numbered(self, rows: pa.Table, numbers: Array) -> pa.Table:
         """MATCH_NUMBER() is known only now; where a key was not cut it was known before."""

@@ -25,7 +25,7 @@ from kleene.spark.names import quoted, quoted_column
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MOST_DIGITS = 38
-_COMPARE: dict[str, Callable[[Column, Column], Column]] = {
+COMPARE: dict[str, Callable[[Column, Column], Column]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -206,7 +206,7 @@ def _is_between(own: Column, low: Column, high: Column) -> Column:
 
 def _comparison(sign: str, left: Column, right: Column) -> Column:
     """Spark takes NaN for the largest number; to us a comparison with it is unknown."""
-    return F.when(_is_nan(left) | _is_nan(right), F.lit(None)).otherwise(_COMPARE[sign](left, right))
+    return F.when(_is_nan(left) | _is_nan(right), F.lit(None)).otherwise(COMPARE[sign](left, right))
 
 
 def _is_nan(column: Column) -> Column:

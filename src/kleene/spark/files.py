@@ -7,8 +7,9 @@ mind about types, empty fields and durations. Parquet files Spark reads itself, 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from kleene.files.reading import file_schema, text_batches
 from kleene.files.replacing import told
 from kleene.files.types import check_zone_fits, common_column, common_schema, common_type, holds, is_nanosecond
 from kleene.files.writing import write_rows
-from kleene.spark.names import plain_names, quoted_column
+from kleene.spark.names import plain_names, plain_schema, quoted_column
 from kleene.spark.schema import arrow_schema, spark_schema, spark_type
 
 _BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
@@ -81,7 +82,7 @@ def _schema(found: EventFiles) -> pa.Schema:
 
 def _read_in_tasks(paths: DataFrame, found: EventFiles, schema: pa.Schema) -> DataFrame:
     kind, zone, form = found.kind, found.zone, found.form
-    target = common_schema(_renamed(schema))
+    target = common_schema(plain_schema(schema))
 
     def read(paths: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in paths:
@@ -91,11 +92,6 @@ def _read_in_tasks(paths: DataFrame, found: EventFiles, schema: pa.Schema) -> Da
                     yield from pa.table(columns, schema=target).to_batches()
 
     return paths.mapInArrow(read, spark_schema(target)).toDF(*schema.names)
-
-
-def _renamed(schema: pa.Schema) -> pa.Schema:
-    names = plain_names(schema.names)
-    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
 
 
 def _local(path: str) -> Path:
@@ -146,30 +142,28 @@ def write_spark(frame: DataFrame, path: Path) -> None:
     plain = pa.schema([(field.name, field.type) for field in schema])
     with replaced_folder(path, partial(check_replaceable, endings=tuple(endings_of(kind)))) as draft:
         numbered = frame.toDF(*plain_names(frame.columns))
-        written = numbered.mapInArrow(_writing(str(draft), str(path), kind, plain), "rows long").count()
+        written = numbered.mapInArrow(partial(_written, str(draft), str(path), kind, plain), "rows long").count()
         if not written:
             _write_part(draft / f"part-00000.{kind.value}", str(path), kind, plain, ())
         (draft / "_SUCCESS").touch()
 
 
-def _writing(folder: str, target: str, kind: FileKind, schema: pa.Schema) -> Callable[..., Iterator[pa.RecordBatch]]:
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rest = iter(batches)
-        first = next((batch for batch in rest if batch.num_rows), None)
-        if first is None:
-            return
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
-
-        def plain() -> Iterator[pa.RecordBatch]:
-            for batch in (first, *rest):
-                table = pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema)
-                yield from table.to_batches()
-
-        place = Path(folder, f"part-{number:05}.{kind.value}")
-        yield _counted(_write_part(place, target, kind, schema, plain()))
-
-    return write
+def _written(
+    folder: str, target: str, kind: FileKind, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """How many rows the task has written to its file; a task without rows writes none."""
+    rest = iter(batches)
+    first = next((batch for batch in rest if batch.num_rows), None)
+    if first is None:
+        return
+    context = TaskContext.get()
+    number = 0 if context is None else context.partitionId()
+    tables = (
+        pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema) for batch in chain([first], rest)
+    )
+    place = Path(folder, f"part-{number:05}.{kind.value}")
+    rows = _write_part(place, target, kind, schema, (batch for table in tables for batch in table.to_batches()))
+    yield pa.RecordBatch.from_pydict({"rows": pa.array([rows], pa.int64())})
 
 
 def _write_part(place: Path, target: str, kind: FileKind, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
@@ -179,7 +173,3 @@ def _write_part(place: Path, target: str, kind: FileKind, schema: pa.Schema, bat
         file.flush()
         os.fsync(file.fileno())
     return count
-
-
-def _counted(rows: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"rows": pa.array([rows], pa.int64())})

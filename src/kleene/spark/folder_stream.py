@@ -20,7 +20,7 @@ from kleene.api import Query
 from kleene.errors import SchemaError
 from kleene.files import EventFiles
 from kleene.spark.files import read_stream
-from kleene.spark.layouts.stream_choice import PROVIDER, ROCKSDB
+from kleene.spark.layouts.stream import PROVIDER, ROCKSDB
 from kleene.spark.monitor import HEADINGS, READ, BatchMetrics, StreamMetrics, stream_metrics
 from kleene.spark.schema import arrow_schema
 

@@ -62,5 +62,4 @@ def spark_hash(numbers: Array) -> Array:
 
 
 def _turned(bits: Array, by: int) -> Array:
-    turned: Array = (bits << np.uint32(by)) | (bits >> np.uint32(32 - by))
-    return turned
+    return np.asarray((bits << np.uint32(by)) | (bits >> np.uint32(32 - by)))

@@ -15,25 +15,22 @@ from pyspark.sql import DataFrame
 from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn, is_row_pattern, warn
 from kleene.call import Call
-from kleene.engine.columns_read import columns_read
 from kleene.engine.inputs import OrderKey
+from kleene.engine.needs import columns_read, useful_event
 from kleene.engine.run import result_schema
 from kleene.engine.ties import tie_rule
-from kleene.engine.useful_events import useful_event
 from kleene.options import SparkOptions, StreamOptions
 from kleene.plan.plan import ByKey, Plan
 from kleene.spark.clock import with_clock
 from kleene.spark.foreign_code import check_definition
 from kleene.spark.layouts.choosing import Layout, choose_layout
-from kleene.spark.layouts.stream import upstream_of
-from kleene.spark.layouts.stream_choice import choose_stream, is_stream
+from kleene.spark.layouts.stream import choose_stream, is_stream, upstream_of
 from kleene.spark.nested import with_nested
 from kleene.spark.notes import with_notes_of
 from kleene.spark.output import MATCH_ORDER, Output
 from kleene.spark.reads import Reads
-from kleene.spark.row_source import prepare_rows, with_keys
 from kleene.spark.schema import has_map
-from kleene.spark.source import read_frames
+from kleene.spark.source import prepare_rows, read_frames, with_keys
 from kleene.spark.watching import watch_jobs
 from kleene.spark.workers import check_workers
 

@@ -25,18 +25,15 @@ def mark(told: int, is_own: bool) -> int:
 
 
 def marks(told: Array, own: Array) -> Array:
-    found: Array = told << 1 | np.where(own, 0, _FOREIGN)
-    return found
+    return np.asarray(told << 1 | np.where(own, 0, _FOREIGN))
 
 
 def are_own(given: Array) -> Array:
-    found: Array = given & _FOREIGN == 0
-    return found
+    return np.asarray(given & _FOREIGN == 0)
 
 
 def told_by(given: Array) -> Array:
-    found: Array = given >> 1
-    return found
+    return np.asarray(given >> 1)
 
 
 def range_group(key: int, number: int, partitions: int) -> int:

@@ -39,12 +39,12 @@ class CountingTask:
         counter = TieCounter(self.rule, GROUP)
         schema = self.task.leaving.append(pa.field(TIES, pa.int64()))
 
-        def counted(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-            for table in tables:
+        def counted() -> Iterator[pa.Table]:
+            for table in self.task.in_order(batches):
                 counter.add(self.task.own_events(table))
                 yield table
 
-        for batch in self.task.matched(batches, counted):
+        for batch in self.task.matched(counted()):
             columns = [*batch.columns, pa.nulls(batch.num_rows, pa.int64())]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
         count = counter.finish()

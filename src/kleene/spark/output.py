@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.engine.events import decoded
-from kleene.engine.match_ids import MATCH_ID
 from kleene.engine.matches import Array, FlatMatches
 from kleene.engine.ranges import Candidates
-from kleene.engine.results import ResultBatch, with_match_ids
+from kleene.engine.results import MATCH_ID, ResultBatch, with_match_ids
 from kleene.engine.ties import TieRule
 from kleene.engine.timeouts import TIMED_OUT
 from kleene.plan.plan import Plan

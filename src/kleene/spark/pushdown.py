@@ -19,7 +19,7 @@ from pyspark.sql.types import CharType
 
 from kleene.ir import expr as ir
 from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, TimestampType
-from kleene.spark.expressions import timestamp_column
+from kleene.spark.expressions import COMPARE, timestamp_column
 from kleene.spark.names import quoted_column
 from kleene.spark.schema import is_collated, kept_spark_type
 
@@ -67,18 +67,7 @@ def _comparison(operator: str, left: ir.Expr, right: ir.Expr, columns: Mapping[s
         return None
     if operator in ("=", "<=", ">=") and (_is_zero(left) or _is_zero(right)):
         return None
-    match operator:
-        case "=":
-            return one == other
-        case "!=":
-            return one != other
-        case "<":
-            return one < other
-        case "<=":
-            return one <= other
-        case ">":
-            return one > other
-    return one >= other
+    return COMPARE[operator](one, other)
 
 
 def _is_zero(expression: ir.Expr) -> bool:

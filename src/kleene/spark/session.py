@@ -1,4 +1,4 @@
-"""An embedded Spark for the command line, the examples and the tests, and how to read what it complains about."""
+"""An embedded Spark for the command line, the examples and the tests: how far it is, and what it complains about."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
@@ -85,3 +87,32 @@ def kleene_error(error: BaseException) -> KleeneError | None:
         kind = ExecutionError
     raised: KleeneError = kind(message, hint=hint or None)
     return raised
+
+
+class TaskCounter:
+    """While open, tells `report` every quarter of a second how many tasks are done, of how many that are known."""
+
+    def __init__(self, session: SparkSession, report: Callable[[int, int], None]) -> None:
+        self._tracker = session.sparkContext.statusTracker()
+        self._report = report
+        self._stages: dict[int, tuple[int, int]] = {}
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> TaskCounter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._closed.wait(0.25):
+            for stage in self._tracker.getActiveStageIds():
+                info = self._tracker.getStageInfo(stage)
+                if info is not None:
+                    self._stages[stage] = (info.numCompletedTasks, info.numTasks)
+            active = set(self._tracker.getActiveStageIds())
+            done = sum(total if stage not in active else part for stage, (part, total) in self._stages.items())
+            self._report(done, sum(total for _, total in self._stages.values()))

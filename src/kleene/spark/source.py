@@ -1,15 +1,22 @@
-"""Spark DataFrames of events, one or several by event type, to one DataFrame and what is known of its columns."""
+"""Spark DataFrames of events, one or several by event type, to one DataFrame and what is known of its columns.
+
+For a row pattern, the DataFrame it reads to a plan and a frame that has all its columns.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
+from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern, check_measure_names
+from kleene.analysis.value_types import type_of
+from kleene.call import Call
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
     Mentioned,
@@ -23,12 +30,18 @@ from kleene.engine.inputs import (
     schema_of_inputs,
     unified_schema,
 )
+from kleene.engine.needs import columns_read
+from kleene.engine.output import arrow_type
+from kleene.engine.rows import with_computed_keys
 from kleene.errors import SchemaError, listed, printable
 from kleene.ir.query import QueryDefinition
+from kleene.plan.plan import Plan
 from kleene.schema import Schema
-from kleene.spark.names import quoted_column
+from kleene.spark.foreign import Prepared, prepare_foreign
+from kleene.spark.names import plain_names, plain_schema, quoted_column
 from kleene.spark.output import MATCH_ORDER
-from kleene.spark.schema import arrow_schema, spark_type
+from kleene.spark.schema import arrow_schema, spark_schema, spark_type
+from kleene.spark.tasks.task import table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +91,8 @@ def _read_inputs(
     for part in parts[1:]:
         together = together.union(part)
     columns = unified.append(pa.field(TYPE_OF_EVENT, pa.string()))
-    attributes = pa.schema([column for column in unified if column.name != MATCH_ORDER])
-    shown = {name: _without(schema, MATCH_ORDER) for name, schema in schemas.items()}
-    return SparkInput(together, columns, schema_of_inputs(shown, attributes, nested))
+    shown = {name: _as_shown(schema) for name, schema in schemas.items()}
+    return SparkInput(together, columns, schema_of_inputs(shown, _as_shown(unified), nested))
 
 
 def with_unique_names(frame: DataFrame, what: str, used: Mentioned | None) -> DataFrame:
@@ -112,8 +124,8 @@ def _too_alike(names: list[str], what: str) -> SchemaError:
     )
 
 
-def _without(schema: pa.Schema, name: str) -> pa.Schema:
-    return pa.schema([column for column in schema if column.name != name])
+def _as_shown(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([column for column in schema if column.name != MATCH_ORDER])
 
 
 def _as_unified(frame: DataFrame, name: str, schema: pa.Schema, unified: pa.Schema) -> DataFrame:
@@ -128,3 +140,59 @@ def _as_unified(frame: DataFrame, name: str, schema: pa.Schema, unified: pa.Sche
 
 def session_zone(frame: DataFrame) -> str:
     return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
+
+
+# --- row patterns ----------------------------------------------------------------------------------------------------
+
+
+def prepare_rows(
+    call: Call, events: DataFrame | Mapping[str, DataFrame], nested: frozenset[str] = frozenset()
+) -> tuple[Prepared, pa.Schema, Plan]:
+    """What Spark computes beforehand, the columns there are then, and the plan. `nested` are parts of columns."""
+    if isinstance(events, Mapping):
+        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the DataFrame itself.")
+    definition = call.definition
+    used = mentioned_names(definition, OrderKey(()))
+    events = with_unique_names(events, "the input", used)
+    prepared = prepare_foreign(definition, events)
+    zone = session_zone(events)
+    if used is not None:
+        used = replace(used, exact=used.exact.union(prepared.hidden))
+    columns = arrow_schema(prepared.frame.schema, zone, used)
+    query = analyze_row_pattern(
+        prepared.definition, Schema(attributes_of(columns)), [*prepared.hidden, *nested], prepared.key_names
+    )
+    check_measure_names(definition, Schema(attributes_of(arrow_schema(events.schema, zone, used))), query.partition_by)
+    return prepared, columns, call.plan(query)
+
+
+def with_keys(frame: DataFrame, columns: pa.Schema, query: AnalyzedRowPattern) -> tuple[DataFrame, pa.Schema]:
+    """The columns that the query reads, and the keys that are expressions.
+
+    Kleene computes these, so that they mean on Spark what they mean in process.
+    """
+    columns, wider = columns_with_keys(columns, query)
+    if not query.computed:
+        return frame, columns
+    plain = frame.select(*map(quoted_column, columns.names)).toDF(*plain_names(columns.names))
+    found = plain.mapInArrow(partial(_with_computed_keys, query, columns), spark_schema(plain_schema(wider)))
+    return found.toDF(*wider.names), wider
+
+
+def columns_with_keys(columns: pa.Schema, query: AnalyzedRowPattern) -> tuple[pa.Schema, pa.Schema]:
+    """The columns that the query reads, and these with the keys that are expressions."""
+    names = columns_read(query, columns.names, [column.name for column in query.order_by])
+    read = pa.schema([columns.field(name) for name in names])
+    return read, pa.schema([*read, *(pa.field(name, arrow_type(type_of(key))) for name, key in query.computed)])
+
+
+def _with_computed_keys(
+    query: AnalyzedRowPattern, columns: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The batches with the keys that are expressions, in a Spark task."""
+    for batch in batches:
+        keys = with_computed_keys(query, table_of(batch, columns))
+        table = pa.Table.from_batches([batch])
+        for name, _ in query.computed:
+            table = table.append_column(name, keys.column(name))
+        yield from table.rename_columns(plain_names(table.column_names)).to_batches()

@@ -22,8 +22,8 @@ from kleene.spark.declared import declared_columns
 from kleene.spark.foreign import refuse_foreign
 from kleene.spark.job import output_of_events, reads_of_events, reads_of_rows
 from kleene.spark.output import Output
-from kleene.spark.row_source import columns_with_keys
 from kleene.spark.schema import spark_schema
+from kleene.spark.source import columns_with_keys
 from kleene.spark.tasks.table import TableMatcher, TableTask
 
 

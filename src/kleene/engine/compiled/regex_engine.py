@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.positions import positions_of
-from kleene.engine.budget import Budget
+from kleene.engine.budget import Budget, too_many_partial_matches
 from kleene.engine.compiled.arrays.groups import GROUP_STORED_COUNT
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_REGISTERS, PARTIAL_START, PARTIAL_STATES
 from kleene.engine.compiled.arrays.regex_counters import (
@@ -36,7 +36,6 @@ from kleene.engine.compiled.programs import Compiled, Kernel
 from kleene.engine.compiled.regex_code import GeneratedRegex, generate_regex
 from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.protocol import Held, Time
-from kleene.engine.regex_reference import too_many_partial_matches
 from kleene.engine.saved_parts import MOST, SavedParts, require_within
 
 ROOM = 256

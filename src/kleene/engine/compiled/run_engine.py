@@ -64,8 +64,7 @@ from kleene.engine.compiled.run_matches import Expansion, judged
 from kleene.engine.compiled.run_piece import RunPiece, too_many_runs
 from kleene.engine.compiled.sase import Generated, generate
 from kleene.engine.events import TYPE_OF_EVENT
-from kleene.engine.found import FoundMatches, size_of, whole_events
-from kleene.engine.matches import FlatMatches, joined
+from kleene.engine.matches import FlatMatches, FoundMatches, joined, size_of, whole_events
 from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import SavedParts, require, require_within
 from kleene.ir import expr as ir

@@ -54,9 +54,8 @@ from kleene.engine.compiled.partitions import Partitions, partition_text
 from kleene.engine.compiled.programs import Compiled, Kernel
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence, prunes
 from kleene.engine.compiled.stacks import Scratch, Stacks
-from kleene.engine.found import FoundMatches
 from kleene.engine.inputs import attribute_type
-from kleene.engine.matches import FlatMatches
+from kleene.engine.matches import FlatMatches, FoundMatches
 from kleene.engine.output import arrow_type
 from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import SavedParts, require

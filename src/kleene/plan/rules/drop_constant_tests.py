@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kleene.ir import expr as ir
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline, Selection
+from kleene.plan.operators import Facts, Pipeline, Selection
 from kleene.schema import BOOLEAN, INTEGER, STRING
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from kleene.analysis.analyzed import Conjunct
+from kleene.analysis.analyzed import Component, Conjunct
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate
 from kleene.ir.may_fail import may_fail
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline
-from kleene.plan.predicates import with_conjuncts
+from kleene.plan.operators import Facts, NegationFilter, Pipeline, RunScan, Selection
 from kleene.schema import BOOLEAN
 
+Change = Callable[[Conjunct], Conjunct | None]
+"""What becomes of a conjunct; None if it always holds and is not needed."""
 _NO_EVENTS: Any = None
 _DEPENDENT = (ir.Attribute, ir.Events, ir.Length, ir.Aggregate, ir.PythonCall)
 
@@ -41,7 +42,35 @@ def fold_constants(plan: Pipeline, facts: Facts) -> Pipeline:
                 (A a, B b)
                 runtime stack, a cell for every event
     """
-    return with_conjuncts(plan, _folded_conjunct)
+    return _with_conjuncts(plan, _folded_conjunct)
+
+
+def _with_conjuncts(plan: Pipeline, change: Change) -> Pipeline:
+    """The plan with every conjunct changed."""
+    selection, scan, negation = plan.find(Selection), plan.find(RunScan), plan.find(NegationFilter)
+    if selection is not None:
+        changed = ((item, change(item.conjunct)) for item in selection.predicates)
+        kept = tuple(replace(item, conjunct=new) for item, new in changed if new is not None)
+        plan = plan.put(replace(selection, predicates=kept))
+    if scan is not None:
+        plan = plan.put(replace(scan, components=tuple(_changed(item, change) for item in scan.components)))
+    if negation is not None:
+        negations = tuple(replace(item, predicates=_kept(item.predicates, change)) for item in negation.negations)
+        plan = plan.put(replace(negation, negations=negations))
+    return plan
+
+
+def _changed(component: Component, change: Change) -> Component:
+    return replace(
+        component,
+        begin=_kept(component.begin, change),
+        take=_kept(component.take, change),
+        complete=_kept(component.complete, change),
+    )
+
+
+def _kept(conjuncts: Iterable[Conjunct], change: Change) -> tuple[Conjunct, ...]:
+    return tuple(new for new in map(change, conjuncts) if new is not None)
 
 
 def _folded_conjunct(conjunct: Conjunct) -> Conjunct | None:

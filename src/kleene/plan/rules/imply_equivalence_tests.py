@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from kleene.analysis.analyzed import AnalyzedQuery, NegativeComponent
 from kleene.ir import expr as ir
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Equivalence, NegationFilter, Pipeline, Predicate, Selection
+from kleene.plan.operators import Equivalence, Facts, NegationFilter, Pipeline, Predicate, Selection, numbers_of
 
 Place = tuple[int, str]
 """An attribute of a component."""
@@ -56,7 +55,7 @@ def _places(predicate: Predicate, query: AnalyzedQuery) -> tuple[Place, Place] |
     sides = _equality(predicate.conjunct.expression, query)
     if sides is None:
         return None
-    numbers = {component.name: number for number, component in enumerate(query.components)}
+    numbers = numbers_of(query)
     left, right = ((numbers[str(side.variable)], side.name) for side in sides)
     return left, right
 
@@ -115,7 +114,7 @@ def _tied_negations(plan: Pipeline, query: AnalyzedQuery) -> Pipeline:
 
 def _ties(item: NegativeComponent, test: Equivalence, query: AnalyzedQuery) -> Iterator[tuple[int, str]]:
     """Predicates of the negation, by identity, that compare an attribute of it with one of the test."""
-    numbers = {component.name: number for number, component in enumerate(query.components)}
+    numbers = numbers_of(query)
     for conjunct in item.predicates:
         sides = _equality(conjunct.expression, query)
         if sides is None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kleene.plan.facts import Facts
-from kleene.plan.operators import NegationFilter, Pipeline
+from kleene.plan.operators import Facts, NegationFilter, Pipeline
 
 
 def index_negation(plan: Pipeline, facts: Facts) -> Pipeline:

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from kleene.errors import UnsupportedError
 from kleene.plan.cost import most_on_a_stack
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Equivalence, Pipeline, Selection, SequenceConstruction, SequenceScan
+from kleene.plan.operators import Equivalence, Facts, Pipeline, Selection, SequenceConstruction, SequenceScan
 
 WORTH_COMBINING = 4
 

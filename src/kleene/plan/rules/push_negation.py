@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
-from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
 from kleene.ir.options import Strategy
 from kleene.plan.cost import expected_partners
-from kleene.plan.facts import Facts
-from kleene.plan.operators import NegationFilter, Pipeline, RunScan, SequenceConstruction
+from kleene.plan.operators import Facts, NegationFilter, Pipeline, RunScan, SequenceConstruction, numbers_of, spoken_of
 
 _CONTIGUOUS = (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
 
@@ -62,14 +60,8 @@ def judged_at(negation: NegativeComponent, query: AnalyzedQuery) -> int:
     """The component that, walking back, must be bound before the negation can be judged; -1: after all of them."""
     if not 0 < negation.gap < len(query.components):
         return -1
-    numbers = {component.name: number for number, component in enumerate(query.components)}
-    named = (
-        numbers[str(node.variable)]
-        for conjunct in negation.predicates
-        for node in ir.walk(conjunct.expression)
-        if isinstance(node, (ir.Attribute, ir.Events, ir.Length)) and node.variable in numbers
-    )
-    return min([negation.gap - 1, *named])
+    numbers = numbers_of(query)
+    return min([negation.gap - 1, *(numbers[name] for name in spoken_of(negation.predicates) if name in numbers)])
 
 
 def _into_runs(plan: Pipeline, negation: NegationFilter, runs: RunScan, facts: Facts) -> Pipeline:
@@ -86,7 +78,7 @@ def _into_runs(plan: Pipeline, negation: NegationFilter, runs: RunScan, facts: F
         later = (part for c in runs.components[item.gap :] for part in (c.begin, c.take, c.complete))
         if any(_may_fail(part, facts) for part in later):
             continue  # an error there counts for runs that it would end
-        if item in in_middle and _is_decided_alone(item):
+        if item in in_middle and {*spoken_of(item.predicates)} <= {item.name}:  # one event alone decides it
             pushed.append(item)
     kept = tuple(item for item in negation.negations if item not in pushed)
     return plan.put(replace(runs, negations=tuple(pushed)), replace(negation, negations=kept))
@@ -94,12 +86,3 @@ def _into_runs(plan: Pipeline, negation: NegationFilter, runs: RunScan, facts: F
 
 def _may_fail(conjuncts: Iterable[Conjunct], facts: Facts) -> bool:
     return any(may_fail(item.expression, facts.statistics.ranges) for item in conjuncts)
-
-
-def _is_decided_alone(negation: NegativeComponent) -> bool:
-    return all(
-        node.variable == negation.name
-        for item in negation.predicates
-        for node in ir.walk(item.expression)
-        if isinstance(node, (ir.Attribute, ir.Events, ir.Length))
-    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline, Selection, SequenceConstruction
+from kleene.plan.operators import Facts, Pipeline, Selection, SequenceConstruction
 
 
 def push_parameterized_predicates(plan: Pipeline, facts: Facts) -> Pipeline:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kleene.plan.facts import Facts
-from kleene.plan.operators import Pipeline, SequenceConstruction, SequenceScan, WindowFilter
+from kleene.plan.operators import Facts, Pipeline, SequenceConstruction, SequenceScan, WindowFilter
 
 
 def push_windows(plan: Pipeline, facts: Facts) -> Pipeline:

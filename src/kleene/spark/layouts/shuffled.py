@@ -12,7 +12,7 @@ from kleene.spark.names import quoted_column
 from kleene.spark.notes import matched_and_counted
 from kleene.spark.reads import Reads, Sort, events_read, group_of, handed_over
 from kleene.spark.settings import explained
-from kleene.spark.tasks.sorter import sorted_tables
+from kleene.spark.tasks.order import sorted_tables
 from kleene.spark.tasks.task import Arrange, GroupTask, as_they_come
 
 if TYPE_CHECKING:

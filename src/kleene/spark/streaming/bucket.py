@@ -16,9 +16,18 @@ from kleene.engine.events import window_time
 from kleene.engine.tasks import Array, Time, plain_errors
 from kleene.engine.timeouts import TIMED_OUT, timed_out_runs
 from kleene.errors import ExecutionError
-from kleene.spark.streaming.state import BucketState, Head, read_head, read_table, stored_table, written_head
-from kleene.spark.streaming.stored_progress import forget_progress, restored_progress, store_progress
-from kleene.spark.streaming.task import StreamTask
+from kleene.spark.streaming.state import (
+    BucketState,
+    Head,
+    StreamTask,
+    forget_progress,
+    read_head,
+    read_table,
+    restored_progress,
+    store_progress,
+    stored_table,
+    written_head,
+)
 
 END_OF_TIME = 253_370_764_800_000
 """A watermark, in milliseconds, at which a stream is over: the year 9999 has begun."""

@@ -96,14 +96,9 @@ class PackingTask(Task):
         return table
 
 
-@dataclass(frozen=True, slots=True)
-class Unpacker:
-    """A function from rows of packed matches to batches of matches, for a Spark task."""
-
-    result: pa.Schema
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for payload in batch.column(0):
-                if payload.is_valid:
-                    yield from unpacked_table(payload.as_buffer(), self.result).to_batches()
+def unpacked_matches(result: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of packed matches to batches of matches, in a Spark task."""
+    for batch in batches:
+        for payload in batch.column(0):
+            if payload.is_valid:
+                yield from unpacked_table(payload.as_buffer(), result).to_batches()

@@ -14,8 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from kleene.spark.streaming.bucket import Bucket
 from kleene.spark.streaming.packing import BUCKET, PAYLOAD, PLACE, packed_table, unpacked_table
-from kleene.spark.streaming.state import BucketState
-from kleene.spark.streaming.task import StreamTask
+from kleene.spark.streaming.state import BucketState, StreamTask
 
 COUNTS = ("events", "late", "matches")
 STANDS = ("waiting", "runs", "kept", "bytes")

@@ -1,4 +1,4 @@
-"""What a bucket of keys on a stream holds in Spark's state store, and how it is written there.
+"""What is to be done with the events of a bucket of keys on a stream; what it holds in Spark's state store, and how.
 
 Nothing here knows Spark but for the shape of its state variables.
 """
@@ -12,15 +12,51 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from kleene.engine.tasks import Time
+from kleene.engine.progress import CheckedProgress, PreparedQuery
+from kleene.engine.tasks import Array, Time, order_times
 from kleene.errors import SnapshotError
+from kleene.schema import FLOAT, INTEGER
 from kleene.spark.streaming.packing import packed_table, unpacked_table
+from kleene.spark.tasks.task import Task
 
 FORMAT = 2
 """Of what lies in the state store; the engine's snapshot has a number of its own."""
 
 _CODEC = pa.Codec("zstd", compression_level=1)
 _LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How events of a stream get their order, and when they are matched."""
+
+    in_arrival_order: bool = False
+    has_watermark: bool = True
+    lag: int = 0  # milliseconds that what it reads may come behind the watermark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTask(Task):
+    """What is shipped to every task."""
+
+    clock: Clock
+    fingerprint: str
+
+    def times(self, events: pa.Table) -> Array:
+        """The times of events as engines have them: microseconds, or the order key itself where it is a number."""
+        return order_times(events, self.plan.query)
+
+    def time(self, milliseconds: int) -> Time:
+        """A watermark as a time: all events up to it are there."""
+        return milliseconds * self._times_in_a_millisecond
+
+    def milliseconds(self, time: Time) -> int:
+        """The first watermark that has passed the time."""
+        return -int(-time // self._times_in_a_millisecond)
+
+    @property
+    def _times_in_a_millisecond(self) -> int:
+        return 1 if self.plan.query.time_type in (FLOAT, INTEGER) else 1000
 
 
 def compressed(data: bytes) -> bytes:
@@ -132,3 +168,78 @@ def read_head(stored: bytes, fingerprint: str) -> Head:
         )
     lists = {name: [tuple(chunk) for chunk in found[name]] for name in ("chunks", "since")}
     return Head(**found | lists)
+
+
+# --- the engine's progress: its snapshot, and beside it the events matched since it was made
+# As long as these are few, the snapshot stays as it is, so that keys of which nothing is heard are not written again
+# with every micro-batch.
+
+
+MOST_SINCE, TIMES_SMALLER = 8, 8
+"""Chunks of events that are kept beside a snapshot, and how many times smaller than it they must be."""
+MOST_READY = 8
+_ready: dict[str, PreparedQuery] = {}
+
+
+def ready_query(task: StreamTask) -> PreparedQuery:
+    """The query made ready, once in a process: Spark starts every task with a new copy of all there is."""
+    if task.fingerprint not in _ready:
+        if len(_ready) >= MOST_READY:
+            _ready.pop(next(iter(_ready)))
+        _ready[task.fingerprint] = PreparedQuery(task.plan, task.reads.columns)
+    return _ready[task.fingerprint]
+
+
+def restored_progress(task: StreamTask, head: Head, state: BucketState) -> CheckedProgress:
+    query, columns = ready_query(task), task.reads.columns
+    if not head.engine_bytes:
+        return CheckedProgress(query)
+    progress = CheckedProgress.restore(query, bytes(decompressed(state.engine.get()[0])))
+    if head.since_until is not None:
+        stored = [state.since.getValue((number,)) for number, _ in head.since]
+        events = [columns.empty_table(), *(read_table(part[0], columns) for part in stored)]
+        # What they complete was given out when they came.
+        for _ in progress.batches(pa.concat_tables(events), False, now=head.since_until):
+            pass
+    return progress
+
+
+def store_progress(
+    progress: CheckedProgress, events: pa.Table, now: Time | None, head: Head, state: BucketState
+) -> None:
+    """Stores it; `events` are those it has been fed since it was restored, up to the time `now`."""
+    held = progress.held()
+    head.runs, head.kept = held.runs, held.events
+    if not _added_since(events, now, head, state):
+        snapshot = compressed(progress.snapshot())
+        state.engine.update((snapshot,))
+        head.engine_bytes = len(snapshot)
+        _forget_since(head, state)
+
+
+def forget_progress(head: Head, state: BucketState) -> None:
+    if head.engine_bytes:
+        state.engine.clear()
+    head.engine_bytes = head.runs = head.kept = 0
+    _forget_since(head, state)
+
+
+def _added_since(events: pa.Table, now: Time | None, head: Head, state: BucketState) -> bool:
+    """Keeps the events beside the snapshot, if they are few; else a new one is to be made."""
+    if not head.engine_bytes or now is None or len(head.since) >= MOST_SINCE:
+        return False
+    payload = stored_table(events)
+    if TIMES_SMALLER * (head.since_bytes + len(payload)) > head.engine_bytes:
+        return False
+    if events.num_rows:
+        state.since.updateValue((head.chunk,), (payload,))
+        head.since.append((head.chunk, len(payload)))
+        head.chunk += 1
+    head.since_until = now
+    return True
+
+
+def _forget_since(head: Head, state: BucketState) -> None:
+    for number, _ in head.since:
+        state.since.removeKey((number,))
+    head.since, head.since_until = [], None

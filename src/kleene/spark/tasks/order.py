@@ -1,7 +1,8 @@
-"""The order of events inside a Spark task: by the number of their group, then by the order key, then by the rest."""
+"""Events in order inside a Spark task: by the number of their group, then by the order key, then by the rest."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,21 @@ from kleene.analysis.row_pattern import SortColumn
 from kleene.engine.events import decoded
 from kleene.engine.matches import Array
 from kleene.engine.sorting import table_in_order
+from kleene.engine.spilling import Sorter
 from kleene.spark.marks import GROUP
+
+SORTED_AT_ONCE = 160 << 20
+"""Bytes of events that are sorted in memory; of more, runs of so many are written to disk."""
+
+
+def sorted_tables(
+    batches: Iterable[pa.Table], order: TaskOrder, most_bytes: int = SORTED_AT_ONCE
+) -> Iterator[pa.Table]:
+    """All events in order, in tables of any size."""
+    sorter = Sorter(order, most_bytes)
+    for batch in batches:
+        sorter.add(batch)
+    yield from sorter.tables()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +35,10 @@ class TaskOrder:
     """The order of events in a group: the first column is a number or a time that is never missing; then the others."""
 
     columns: tuple[SortColumn, ...]
+
+    @property
+    def decides_ties(self) -> bool:
+        return len(self.columns) > 1
 
     def sorted(self, table: pa.Table) -> pa.Table:
         """The events by group and order; strings come out as codes in a dictionary, which are cheaper to move."""
@@ -54,7 +73,7 @@ class TaskOrder:
 
     def _decide_ties(self, table: pa.Table, order: Array, groups: Array, times: Array) -> None:
         """Puts events of one group and time in the order of their other columns."""
-        if len(self.columns) == 1 or len(order) < 2:
+        if not self.decides_ties or len(order) < 2:
             return
         one, other = order[:-1], order[1:]
         same = (times[one] == times[other]) & (groups[one] == groups[other])
@@ -94,12 +113,10 @@ def order_numbers(column: pa.ChunkedArray) -> Array:
     """Whole numbers in the same order as the values."""
     if pa.types.is_floating(column.type):
         bits = (column.to_numpy().astype(np.float64) + 0.0).view(np.int64)
-        found: Array = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-        return found
+        return np.asarray(np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
-    numbers: Array = column.cast(pa.int64()).to_numpy()
-    return numbers
+    return np.asarray(column.cast(pa.int64()).to_numpy())
 
 
 def places(numbers: Array, ranks: Array) -> Array:
@@ -113,8 +130,7 @@ def ranks_of(times: Array, begins: Array) -> Array:
     is_new[1:] = times[1:] != times[:-1]
     is_new[begins[begins < len(times)]] = True
     rows = np.arange(len(times))
-    found: Array = rows - np.maximum.accumulate(np.where(is_new, rows, 0))
-    return found
+    return np.asarray(rows - np.maximum.accumulate(np.where(is_new, rows, 0)))
 
 
 def has_order_numbers(type_: pa.DataType) -> bool:
@@ -123,12 +139,12 @@ def has_order_numbers(type_: pa.DataType) -> bool:
 
 
 def compacted(table: pa.Table) -> pa.Table:
-    """The table in one piece, its strings as codes in a dictionary."""
+    """The table in one piece, its strings as codes in one dictionary."""
     return pa.table([_compact(column) for column in table.columns], names=table.column_names)
 
 
 def _compact(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
+    whole = decoded(column).combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
     # All of them, also where few are the same: tables that are put together again must be alike.

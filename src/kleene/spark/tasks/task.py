@@ -71,7 +71,7 @@ class Task:
         return null_order_key(self.reads.strict[0], events.num_rows)
 
     def given_out(self, part: ResultBatch) -> pa.Table:
-        return as_schema(self.output.rows(part, self.plan), self.output.result)
+        return as_schema(self.output.rows(part, self.plan).columns, self.output.result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +92,12 @@ class GroupTask(Task):
         return self.output.result
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self.matched(batches, lambda tables: tables)
+        return self.matched(self.in_order(batches))
 
-    def matched(
-        self, batches: Iterator[pa.RecordBatch], seen: Callable[[Iterable[pa.Table]], Iterable[pa.Table]]
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of the output; the events in their order go through `seen`."""
+    def matched(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """The rows of the output for events in their order."""
         with plain_errors():
-            for table in self.found(seen(self.in_order(batches))):
+            for table in self.found(tables):
                 yield from table.to_batches()
 
     def in_order(self, batches: Iterator[pa.RecordBatch]) -> Iterable[pa.Table]:
