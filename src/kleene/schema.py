@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-MOST_DECIMAL_DIGITS = 18
+MOST_DECIMAL_DIGITS = 38
 SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
 
 
@@ -22,7 +22,7 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class DecimalType(Type):
-    """Exact numbers of at most 18 digits, `scale` of them after the point."""
+    """Exact numbers of at most 38 digits, `scale` of them after the point."""
 
     scale: int = 0
 

@@ -99,7 +99,7 @@ def _fields(line: str) -> list[str | None]:
 def arrow_type(name: str) -> pa.DataType:
     if name.startswith("decimal"):
         precision, scale = name[len("decimal(") : -1].split(",")
-        return pa.decimal128(int(precision), int(scale))
+        return (pa.decimal128 if int(precision) <= 38 else pa.decimal256)(int(precision), int(scale))
     return {
         "int": pa.int64(),
         "float": pa.float64(),
