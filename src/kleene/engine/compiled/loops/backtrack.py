@@ -13,20 +13,7 @@ from kleene.engine.compiled.arrays.own_events import *
 from kleene.engine.compiled.arrays.runs import *
 from kleene.engine.compiled.arrays.statuses import *
 from kleene.engine.compiled.loops.run_copies import clear_run, copy_run
-from kleene.engine.compiled.loops.run_formulas import (
-    COMPONENTS,
-    KEEPS_ALWAYS,
-    KEEPS_UNSELECTED,
-    KLEENE,
-    NEGATION_BIT,
-    NEGATION_GAPS,
-    NEGATIONS,
-    begin_ok,
-    complete_ok,
-    in_window,
-    take_ok,
-    update,
-)
+from kleene.engine.compiled.loops.run_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 

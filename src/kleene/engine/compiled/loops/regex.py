@@ -11,7 +11,7 @@ from kleene.engine.compiled.arrays.partial_matches import *
 from kleene.engine.compiled.arrays.regex_counters import *
 from kleene.engine.compiled.arrays.regex_matches import *
 from kleene.engine.compiled.arrays.statuses import *
-from kleene.engine.compiled.loops.regex_formulas import add_event, holds
+from kleene.engine.compiled.loops.regex_formulas import *
 from kleene.engine.compiled.loops.run_copies import clear_run, copy_run
 
 # ------------------------------------------------------------------------------------------------------------------

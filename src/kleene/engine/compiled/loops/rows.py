@@ -15,22 +15,7 @@ from kleene.engine.compiled.arrays.row_groups import *
 from kleene.engine.compiled.arrays.row_matches import *
 from kleene.engine.compiled.arrays.search_counters import *
 from kleene.engine.compiled.arrays.statuses import *
-from kleene.engine.compiled.loops.row_formulas import (
-    ALL_MATCHES,
-    LOOKS_AT_MATCH,
-    MOST_ROWS,
-    REGISTERS,
-    REMEMBERS,
-    RUN_VARIABLES,
-    SKIP,
-    SKIP_TARGET,
-    WINDOW_IN_TIME,
-    bind,
-    clear,
-    fits_run,
-    in_window,
-    unbind,
-)
+from kleene.engine.compiled.loops.row_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 

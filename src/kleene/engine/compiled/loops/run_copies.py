@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kleene.engine.compiled.loops.run_formulas import FLOAT_COLUMNS, INTEGER_COLUMNS
+from kleene.engine.compiled.loops.run_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 

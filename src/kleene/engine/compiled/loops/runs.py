@@ -17,23 +17,7 @@ from kleene.engine.compiled.arrays.runs import *
 from kleene.engine.compiled.arrays.statuses import *
 from kleene.engine.compiled.arrays.versions import *
 from kleene.engine.compiled.loops.run_copies import clear_run, copy_run
-from kleene.engine.compiled.loops.run_formulas import (
-    COMPONENTS,
-    KEEPS_ALWAYS,
-    KEEPS_UNSELECTED,
-    KLEENE,
-    MERGE,
-    NEGATION_BIT,
-    NEGATION_GAPS,
-    NEGATIONS,
-    begin_ok,
-    complete_ok,
-    in_window,
-    live_equal,
-    live_hash,
-    take_ok,
-    update,
-)
+from kleene.engine.compiled.loops.run_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 

@@ -15,19 +15,7 @@ from kleene.engine.compiled.arrays.cells import *
 from kleene.engine.compiled.arrays.instances import *
 from kleene.engine.compiled.arrays.sequence_counters import *
 from kleene.engine.compiled.arrays.statuses import *
-from kleene.engine.compiled.loops.sequence_formulas import (
-    BASIC,
-    COMPONENTS,
-    PRUNES,
-    STACKED,
-    WINDOW_IN_CONSTRUCTION,
-    WINDOW_IN_SCAN,
-    WINDOW_OF_ENDS,
-    bound_ok,
-    in_window,
-    key_of,
-    scan_ok,
-)
+from kleene.engine.compiled.loops.sequence_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 
