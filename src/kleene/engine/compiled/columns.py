@@ -54,6 +54,11 @@ DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "b": np.uint8, "s": np
 SIGNATURES = {"i": "int64[::1]", "f": "float64[::1]", "b": "uint8[::1]", "s": "int64[::1]"}
 
 
+def times_signature(time_type: Type) -> str:
+    """Of the times of events; where the order is by something else, nothing reads them."""
+    return SIGNATURES["f" if time_type == FLOAT else "i"]
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A value that every event has: an attribute, or an expression over attributes of the one event."""

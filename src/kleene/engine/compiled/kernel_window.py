@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.arrays.windows import (
     NO_WINDOW,
     WINDOW_IN_EVENTS,
     WINDOW_IN_FLOAT_TIME,
     WINDOW_IN_WHOLE_TIME,
 )
-from kleene.engine.compiled.columns import Array, times_array
+from kleene.engine.compiled.columns import Array, Layout, times_array
 from kleene.engine.events import window_size
 from kleene.engine.protocol import Time
 from kleene.ir.options import WindowUnit
@@ -49,9 +50,20 @@ class KernelWindow:
         found: Array = latest >= times + self.float_size if self.is_float else latest - times >= self.size
         return found
 
+    def code(self, layout: Layout) -> str:
+        """The code that reads its size."""
+        return layout.float_(self.float_size) if self.is_float else layout.integer(self.size)
+
+    def function(self, layout: Layout, arguments: str, apart: str, time_apart: str) -> str:
+        """The source of `in_window`; how far two rows are apart is code, for a window of events and for one of time."""
+        head = f"def in_window(start, row, {arguments}, ki, kf):\n    return "
+        if self.kind == NO_WINDOW:
+            return head + "True"
+        return head + f"{apart if self.kind == WINDOW_IN_EVENTS else time_apart} < {self.code(layout)}"
+
     @classmethod
-    def of(cls, query: AnalyzedQuery) -> KernelWindow:
-        window = query.window
+    def of(cls, query: AnalyzedQuery | AnalyzedRowPattern) -> KernelWindow:
+        window = query.window if isinstance(query, AnalyzedQuery) else query.definition.window
         if window is None:
             return cls(NO_WINDOW, 0, 0.0)
         if window.unit is WindowUnit.EVENTS:
@@ -60,7 +72,7 @@ class KernelWindow:
         if query.time_type == FLOAT:
             return cls(WINDOW_IN_FLOAT_TIME, 0, float(size))
         if isinstance(size, Decimal) and size != int(size):
-            size = int(size) + 1
+            size = int(size) + 1  # times are whole, and less than 2.5 is less than 3
         return cls(WINDOW_IN_WHOLE_TIME, min(int(size), 2**63 - 1), 0.0)
 
 

@@ -16,10 +16,10 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.arrangement import ROW
 from kleene.engine.compiled.batches import arguments, nullable_names, one_group, types_of
-from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, check_source
+from kleene.engine.compiled.code import Code, NotExpressibleError, check_source
 from kleene.engine.compiled.columns import Array, Dictionary, Layout, kind_of
-from kleene.engine.compiled.programs import Compiled
-from kleene.engine.compiled.sase_readers import OfMatch, Rows
+from kleene.engine.compiled.programs import Compiled, GeneratedCode, made_of
+from kleene.engine.compiled.sase_readers import OfMatch, of_match_in_rows
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_values, is_taken
 from kleene.ir import expr as ir
@@ -30,12 +30,9 @@ FEW = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedMeasures:
+class GeneratedMeasures(GeneratedCode):
     """`computed` are the numbers of the measures that the code computes, in the order of its outputs."""
 
-    source: str
-    signatures: dict[str, str]
-    layout: Layout
     computed: tuple[int, ...]
 
 
@@ -48,27 +45,18 @@ class MeasureProgram(Compiled[GeneratedMeasures]):
 
 def generate_measures(query: AnalyzedQuery, nullable: frozenset[str]) -> GeneratedMeasures:
     code, computed = Code(Layout(nullable), depth=2), list[int]()
-    reader = OfMatch(query)
-    begin = "offsets[m]"
-    for number, component in enumerate(query.components):
-        code.line(f"b{number} = {begin}")
-        begin = f"b{number} + lengths[m, {number}]"
-        reader.walked[component.name] = Rows("p", f"b{number}", f"lengths[m, {number}]")
+    reader = of_match_in_rows(query, code)
     for number, measure in enumerate(query.measures or ()):
         if not is_taken(measure.expression) and _write(code, measure.expression, len(computed), reader):
             computed.append(number)
-    body = "\n".join(["    for m in range(len(offsets) - 1):", *code.lines, "    return 0"])
-    head = "def measures(whole, floats, nulls, offsets, lengths, p, columns, ki, kf):\n"
-    signature = (
-        "int64(int64[:,::1], float64[:,::1], uint8[:,::1], int64[::1], int64[:,::1], int32[::1], "
-        f"{code.layout.signature()}, int64[::1], float64[::1])"
-    )
-    source = HEADER + "\n\n" + head + body
+    code.lines = ["    for m in range(len(offsets) - 1):", *code.lines, "    return 0"]
+    function = code.function("measures(whole, floats, nulls, offsets, lengths, p, columns, ki, kf)")
+    made = made_of([function], code.layout, {"measures": "int64"})
     try:
-        check_source(source)
+        check_source(made[0])
     except NotExpressibleError:
         return GeneratedMeasures("", {}, code.layout, ())
-    return GeneratedMeasures(source, {"measures": signature}, code.layout, tuple(computed))
+    return GeneratedMeasures(*made, tuple(computed))
 
 
 def _write(code: Code, expression: ir.Expr, output: int, reader: OfMatch) -> bool:
@@ -78,9 +66,7 @@ def _write(code: Code, expression: ir.Expr, output: int, reader: OfMatch) -> boo
         if any(isinstance(node, ir.IfPresent) for node in ir.walk(expression)):
             return False
         value = code.scalar(expression, reader)
-        if value.bad is not None:
-            with code.block(f"if {value.bad}:"):
-                code.line(f"return {code.layout.error(expression)}")
+        code.return_if_bad(value, expression)
     except NotExpressibleError:
         del code.lines[mark:]
         del code.layout.columns[columns:], code.layout.has_mask[columns:]

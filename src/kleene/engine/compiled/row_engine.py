@@ -27,11 +27,9 @@ from kleene.engine.compiled.arrays.row_groups import (
 from kleene.engine.compiled.batches import Grouped, group, nullable_names, one_group
 from kleene.engine.compiled.columns import Array, times_array
 from kleene.engine.compiled.kept import KeptEvents, PartitionStates
-from kleene.engine.compiled.kernel_window import wake_time
+from kleene.engine.compiled.kernel_window import KernelWindow, wake_time
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.row_code import has_time_window
 from kleene.engine.compiled.row_search import ALL_AT_ONCE, FoundRows, RowCode, Search
-from kleene.engine.events import window_time
 from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import SavedParts, require
 from kleene.ir import expr as ir
@@ -191,14 +189,14 @@ class RowProgress:
     def _wakes_at(self) -> Time | None:
         """When time alone decides about an open start, without a row; None if it never does."""
         query, kept = self.engine.query, self.kept
-        if not has_time_window(query) or not len(kept):
+        size = KernelWindow.of(query).in_time
+        if size is None or not len(kept):
             return None
         grouped = group(kept.numbers, len(self.partitions), self.engine.jit)
         at = grouped.begins[:-1] + self.partitions["decided"][grouped.numbers]
         times = grouped.permuted(times_array(kept.table, query.order_by[0].name, query.time_type))
         since = times[at[at < grouped.begins[1:]]]
-        assert query.definition.window is not None
-        return wake_time(since.min(), window_time(query.definition.window, query.time_type)) if len(since) else None
+        return wake_time(since.min(), size) if len(since) else None
 
     def saved(self) -> dict[str, Any]:
         return {"nullable": sorted(self.nullable), **self.kept.saved(), **self.partitions.saved()}

@@ -56,8 +56,9 @@ from kleene.engine.compiled.batches import (
 )
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError, check_span
+from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.programs import Compiled, Kernel
-from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window, look_around
+from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, look_around
 from kleene.engine.protocol import Time
 from kleene.engine.row_reference import RowMatch, cannot_skip
 from kleene.errors import LimitError
@@ -309,7 +310,7 @@ class _Arrays:
 
 def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped, now: Time | None) -> Array:
     """The times of the rows, and behind them, if it is known, the time that the stream has come to."""
-    if not has_time_window(query):
+    if KernelWindow.of(query).in_time is None:
         return np.zeros(1, np.float64 if query.time_type == FLOAT else np.int64)
     name = query.order_by[0].name
     times = times_array(table, name, query.time_type)

@@ -27,22 +27,18 @@ from kleene.automaton.model import (
     predicates_of,
 )
 from kleene.engine.compiled.arrays.runs import RUN_REGISTERS
-from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
-from kleene.engine.compiled.columns import Layout
-from kleene.engine.compiled.loading import assembled, template
+from kleene.engine.compiled.code import Code, NotExpressibleError
+from kleene.engine.compiled.columns import Layout, times_signature
+from kleene.engine.compiled.loading import constants_code, template
+from kleene.engine.compiled.programs import GeneratedCode, made_of
 from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
-from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
-from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfMatch, OfRun, OneEvent, Rows
+from kleene.engine.compiled.sase_code import INDEX, MOST_BITS, Gap, SaseCode
+from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfRun, OneEvent, Rows, of_match_in_rows
 from kleene.plan.choice import walked_by, what_it_walks
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
-    """The source of a query's kernels, the types of their arguments, and the numbers that it uses."""
-
-    source: str
-    signatures: dict[str, str]
-    layout: Layout
+class Generated(GeneratedCode):
     registers: Registers
     judges: tuple[int, ...] = ()  # the negations that `accept` judges
     has_accept: bool = False
@@ -57,14 +53,19 @@ def generate(
     ending: frozenset[str] | None = None,
 ) -> Generated:
     """`ending` are the negations that may end runs; None: all that can be decided by one event."""
-    return _Generator(
-        query, Layout(nullable), automaton, algorithm=algorithm, access=negation_access, ending=ending
-    ).module()
+    return _Generator(query, Layout(nullable), automaton, algorithm, negation_access, ending).module()
 
 
+MATCHES = f"offsets, lengths, p, group_of, {INDEX}, times, columns, ki, kf"
+ACCEPT = f"""\
+def accept(ok, {MATCHES}):
+    for m in range(len(ok)):
+        verdict = judged(m, {MATCHES})
+        if verdict < 0:
+            return verdict
+        ok[m] = verdict
+    return 0"""
 _ARGUMENTS = "component, run, row, ri, rf, node, edge, version, columns, ki, kf"
-
-
 _FORMULAS = {Move.BEGIN: "begin_ok", Move.TAKE: "take_ok", Move.PROCEED: "complete_ok"}
 
 
@@ -96,14 +97,11 @@ class _Generator(SaseCode):
         loops = template("runs") if self.algorithm != "backtrack" else template("backtrack")
         parts = [self._constants(), template("walk") if walks else "", classify, self.window_function()]
         parts += [*formulas, update, *self._merging(), template("negation") if judges else "", accept]
-        return Generated(
-            assembled(HEADER, [*parts, loops]),
-            self._signatures(has_accept),
-            self.layout,
-            self.registers,
-            judges,
-            has_accept,
-        )
+        results = {"classify": "void", "backtrack" if self.algorithm == "backtrack" else "advance": "int64"}
+        if has_accept:
+            results["accept"] = "int64"
+        made = made_of([*parts, loops], self.layout, results, times=times_signature(self.query.time_type))
+        return Generated(*made, self.registers, judges, has_accept)
 
     # --- what depends on one event alone -------------------------------------------------------------------------
 
@@ -130,7 +128,7 @@ class _Generator(SaseCode):
                 bit = self._negation_bit + number
                 self.left_to_judge.append(self.write_bit(code, bit, item.types, predicates, item.name, AT_FIRST))
             code.line("bits[row] = found")
-        return "def classify(bits, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
+        return code.function("classify(bits, first, last, columns, ki, kf)")
 
     def _edges(self) -> Iterator[tuple[int, Edge]]:
         """The edges of all states, each with the number of its state's component."""
@@ -149,7 +147,7 @@ class _Generator(SaseCode):
         query = self.query
         kleene = sum(1 << number for number, component in enumerate(query.components) if component.is_kleene)
         ends_runs = any(self._kills(negation) for negation in query.negations)
-        lines = {
+        constants = {
             "ALLOCATES": what_it_walks(query) is not None,
             "COMPONENTS": len(query.components),
             "KLEENE": kleene,
@@ -158,13 +156,11 @@ class _Generator(SaseCode):
             "MERGE": self.algorithm == "merge",
             "NEGATIONS": len(query.negations) if ends_runs else 0,
             "NEGATION_BIT": self._negation_bit,
-            "NEGATION_GAPS": "("
-            + "".join(f"{item.gap if self._kills(item) else -1}, " for item in query.negations)
-            + ("-1,)" if not query.negations else ")"),
+            "NEGATION_GAPS": tuple(item.gap if self._kills(item) else -1 for item in query.negations) or (-1,),
             "INTEGER_COLUMNS": RUN_REGISTERS + self.registers.integers,
             "FLOAT_COLUMNS": self.registers.floats,
         }
-        return "\n".join(f"{name} = {value}" for name, value in lines.items())
+        return constants_code(constants)
 
     def _ignores(self, what: str) -> bool:
         """Whether a run may pass over any event in its window, or at least over one that it cannot select."""
@@ -197,7 +193,7 @@ class _Generator(SaseCode):
                         self._test(code, conjunct, component, move)
             self.reads[move, number] = set(self.registers.read)
         code.line("return 1")
-        return f"def {_FORMULAS[move]}({_ARGUMENTS}):\n" + "\n".join(code.lines)
+        return code.function(f"{_FORMULAS[move]}({_ARGUMENTS})")
 
     def _test(self, code: Code, conjunct: Conjunct, component: Component, move: Move) -> None:
         """Returns 0 unless the conjunct holds, for each choice of the events it speaks of one at a time."""
@@ -205,12 +201,12 @@ class _Generator(SaseCode):
         walked = walked_by(conjunct, component, is_complete)
         reader = OfRun(self.query, self.registers, None if is_complete else component.name, move is Move.BEGIN)
         if not walked:
-            self.return_unless(code, conjunct.expression, reader)
+            code.return_unless(conjunct.expression, reader)
             return
         for variable, _ in walked:
             self._collect(code, variable, reader)
         with self.each_choice(code, walked, reader):
-            self.return_unless(code, conjunct.expression, reader)
+            code.return_unless(conjunct.expression, reader)
 
     def _collect(self, code: Code, variable: str, reader: OfRun) -> None:
         """The rows of an earlier Kleene variable, from the match buffer."""
@@ -247,8 +243,7 @@ class _Generator(SaseCode):
                             if register.function != "first":
                                 write_update(register, self.registers, code, reader, False, arrays)
         code.line("return 0")
-        head = "def update(component, is_first, run, row, ri, rf, target, ti, tf, columns, ki, kf):\n"
-        return head + "\n".join(code.lines)
+        return code.function("update(component, is_first, run, row, ri, rf, target, ti, tf, columns, ki, kf)")
 
     # --- merging -------------------------------------------------------------------------------------------------
 
@@ -289,70 +284,25 @@ class _Generator(SaseCode):
                     hashed.line(f"found = (found ^ (({value}) & 0xFFFFFFFFFFFF)) * 31 & 0xFFFFFFFFFFFF")
         equal.line("return True")
         hashed.line("return (found ^ (found >> 17)) & 0x7FFFFFFF")
-        return [
-            "def live_equal(left, left_i, left_f, right, right_i, right_f):\n" + "\n".join(equal.lines),
-            "def live_hash(run, ri, rf):\n" + "\n".join(hashed.lines),
-        ]
+        equals = equal.function("live_equal(left, left_i, left_f, right, right_i, right_f)")
+        return [equals, hashed.function("live_hash(run, ri, rf)")]
 
     # --- finished matches ----------------------------------------------------------------------------------------
 
     def _accept(self, judges: tuple[int, ...]) -> str:
-        """Judges matches, given as rows: p[offsets[m]:] in order, lengths[m, c] of them for component c."""
-        arguments = f"offsets, lengths, p, group_of, {INDEX}, times, columns, ki, kf"
+        """Judges matches, given by their rows."""
         code = Code(self.layout)
-        code.line("for m in range(len(ok)):")
-        code.line(f"    verdict = judged(m, {arguments})")
-        code.line("    if verdict < 0:")
-        code.line("        return verdict")
-        code.line("    ok[m] = verdict")
-        code.line("return 0")
-        whole = f"def accept(ok, {arguments}):\n" + "\n".join(code.lines)
-        code = Code(self.layout)
-        reader = OfMatch(self.query)
-        begin = "offsets[m]"
-        for number, component in enumerate(self.query.components):
-            code.line(f"b{number} = {begin}")
-            begin = f"b{number} + lengths[m, {number}]"
-            reader.walked[component.name] = Rows("p", f"b{number}", f"lengths[m, {number}]")
-        code.line(f"first_row, last_row = p[b0], p[{begin} - 1]")
+        reader = of_match_in_rows(self.query, code)
+        last = len(self.query.components) - 1
+        code.line(f"first_row, last_row = p[b0], p[b{last} + lengths[m, {last}] - 1]")
         for place, number in enumerate(judges):
             negation = self.query.negations[number]
             gap = Gap(place, "group_of[m]", "first_row", "last_row", access=self.access)
             self.write_absence(code, negation, reader, gap, self.left_to_judge[number])
         if self.query.having is not None:
-            self.return_unless(code, self.query.having, reader)
+            code.return_unless(self.query.having, reader)
         code.line("return 1")
-        return f"def judged(m, {arguments}):\n" + "\n".join(code.lines) + "\n\n" + whole
-
-    # --- types ---------------------------------------------------------------------------------------------------
-
-    def _signatures(self, has_accept: bool) -> dict[str, str]:
-        columns = self.layout.signature()
-        times = self.times_signature
-        ints, constants = "int64[:,::1]", "int64[::1], float64[::1]"
-        found = {
-            "classify": f"void(int64[::1], int64, int64, {columns}, {constants})",
-            "advance" if self.algorithm != "backtrack" else "backtrack": self._loop_signature(columns, times),
-        }
-        if has_accept:
-            found["accept"] = (
-                f"int64(int64[::1], int64[::1], {ints}, int32[::1], int64[::1], {INDEX_SIGNATURE}, "
-                f"{times}, {columns}, {constants})"
-            )
-        return found
-
-    def _loop_signature(self, columns: str, times: str) -> str:
-        ints, floats, constants = "int64[:,::1]", "float64[:,::1]", "int64[::1], float64[::1]"
-        if self.algorithm == "backtrack":
-            return (
-                f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], {ints}, {floats}, int64[::1], {ints}, "
-                f"{floats}, {ints}, int64[::1], {ints}, int32[::1], int64[::1], {ints}, {columns}, {constants})"
-            )
-        return (
-            f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], "
-            f"{ints}, {floats}, {ints}, {floats}, {ints}, {floats}, {ints}, {floats}, "
-            f"{ints}, {ints}, {ints}, {ints}, int64[::1], int64[::1], {columns}, {constants})"
-        )
+        return code.function(f"judged(m, {MATCHES})") + "\n\n" + ACCEPT
 
 
 def _types_in(formula: Formula) -> tuple[str, ...]:

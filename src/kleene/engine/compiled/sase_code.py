@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
 from kleene.automaton.model import FormulaClass, Predicate
 from kleene.engine.compiled.code import Code
 from kleene.engine.compiled.columns import Layout
+from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.negation_index import REACH
 from kleene.engine.compiled.sase_readers import OfMatch, OfRun, OneEvent, Rows
-from kleene.engine.events import TYPE_OF_EVENT, window_size
+from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.ir.options import WindowUnit
-from kleene.schema import BOOLEAN, FLOAT, STRING
+from kleene.schema import BOOLEAN, STRING
 
 MOST_BITS = 62
 INDEX = "negative, entry_keys, directory, buckets"
 """The arguments that are a `NegationIndex`."""
-INDEX_SIGNATURE = "int64[::1], int64[::1], int64[:,::1], int64[::1]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,54 +89,23 @@ class SaseCode:
     # --- windows -------------------------------------------------------------------------------------------------
 
     @property
-    def times_signature(self) -> str:
-        return "float64[::1]" if self.has_float_times else "int64[::1]"
-
-    @property
-    def has_float_times(self) -> bool:
-        return self.query.time_type == FLOAT
+    def window(self) -> KernelWindow:
+        return KernelWindow.of(self.query)
 
     def window_function(self) -> str:
-        head = "def in_window(start, row, times, positions, ki, kf):\n    return "
-        window = self.query.window
-        if window is None:
-            return head + "True"
-        if window.unit is WindowUnit.EVENTS:
-            return head + f"positions[row] - positions[start] < {self.layout.integer(int(window.size))}"
-        return head + f"times[row] - times[start] < {self.window_size()}"
-
-    def window_size(self) -> str:
-        assert self.query.window is not None
-        size = window_size(self.query.window, self.query.time_type)
-        if self.has_float_times:
-            return self.layout.float_(float(size))
-        if isinstance(size, Decimal) and size != int(size):
-            size = int(size) + 1  # times are whole, and less than 2.5 is less than 3
-        return self.layout.integer(min(int(size), 2**63 - 1))
+        apart = "positions[row] - positions[start]", "times[row] - times[start]"
+        return self.window.function(self.layout, "times, positions", *apart)
 
     def _after_opening(self, time: str, last_row: str) -> str:
         """Whether a time is within the window before the last event; floats are compared as the meaning says."""
-        size = self.window_size()
-        return (
-            f"{time} > times[{last_row}] - {size}" if self.has_float_times else f"times[{last_row}] - {time} < {size}"
-        )
+        size, last = self.window.code(self.layout), f"times[{last_row}]"
+        return f"{time} > {last} - {size}" if self.window.is_float else f"{last} - {time} < {size}"
 
     def _before_closing(self, time: str, first_row: str) -> str:
-        size = self.window_size()
-        return (
-            f"{time} < times[{first_row}] + {size}" if self.has_float_times else f"{time} - times[{first_row}] < {size}"
-        )
+        size, first = self.window.code(self.layout), f"times[{first_row}]"
+        return f"{time} < {first} + {size}" if self.window.is_float else f"{time} - {first} < {size}"
 
     # --- predicates ----------------------------------------------------------------------------------------------
-
-    def return_unless(self, code: Code, expression: ir.Expr, reader: OneEvent | OfRun | OfMatch) -> None:
-        """Returns 0 unless the condition holds, or the number of an error."""
-        truth = code.truth(expression, reader)
-        if truth.bad is not None:
-            with code.block(f"if {truth.bad}:"):
-                code.line(f"return {self.layout.error(expression)}")
-        with code.block(f"if not {truth.true}:"):
-            code.line("return 0")
 
     @contextmanager
     def each_choice(self, code: Code, walked: list[tuple[str, int]], reader: OfRun | OfMatch) -> Iterator[None]:
@@ -215,9 +182,7 @@ class SaseCode:
                 choices = [item for item in conjunct.indexed if item[0] != negation.name]
                 with self.each_choice(code, choices, reader):
                     truth = code.truth(conjunct.expression, reader)
-                    if truth.bad is not None:
-                        with code.block(f"if holds and {truth.bad}:"):
-                            code.line(f"return {self.layout.error(conjunct.expression)}")
+                    code.return_if_bad(truth, conjunct.expression, "holds and ")
                     with code.block(f"if not {truth.true}:"):
                         code.line("holds = False")
             reader.index.clear()

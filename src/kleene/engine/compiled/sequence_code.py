@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
 from kleene.automaton.model import classified
 from kleene.automaton.nfa import reads_alone
-from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
-from kleene.engine.compiled.columns import Layout
-from kleene.engine.compiled.loading import assembled, template
-from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
+from kleene.engine.compiled.code import Code, NotExpressibleError
+from kleene.engine.compiled.columns import Layout, times_signature
+from kleene.engine.compiled.loading import CUBE, ROW_TABLE, TABLE, VECTOR, constants_code, template
+from kleene.engine.compiled.programs import GeneratedCode, made_of
+from kleene.engine.compiled.sase_code import INDEX, MOST_BITS, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, OfMatch, OneEvent, Rows
 from kleene.ir.options import WindowUnit
 from kleene.plan.operators import (
@@ -45,6 +46,8 @@ def {name}(found, count, {arguments}):
                 found[kept, c] = found[m, c]
             kept += 1
     return kept"""
+_TYPES = {"codes": TABLE, "found": ROW_TABLE, "heads": CUBE, "size": VECTOR, "stack": CUBE}
+"""Of those arguments that are something else in other kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +67,12 @@ class Coding:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedSequence:
+class GeneratedSequence(GeneratedCode):
     """`codes` are the arrays of codes; `stacked` the tests, each alone or several together, that have stacks.
 
     `judged` are the negations of the index; `index_keys`, for each, the arrays that tie it: the first is its key.
     """
 
-    source: str
-    signatures: dict[str, str]
-    layout: Layout
     codes: tuple[Coding, ...]
     stacked: tuple[tuple[int, ...], ...]
     judged: tuple[int, ...]
@@ -118,20 +118,18 @@ class _Generator(SaseCode):
         parts.append(self._bound_ok())
         filters = self._filters()
         parts += [text for _, text in filters]
-        loops = template("sequences")
-        source = assembled(HEADER, [self._constants(), classify, *parts, loops])
         names = tuple(name for name, _ in filters)
         keys = tuple(tuple(test.negations[number] for test in self._tied(number)) for number in self._judged())
-        return GeneratedSequence(
-            source,
-            self._signatures(names),
+        kernels = ("classify", "scan_basic" if self._scan.algorithm == "basic" else "scan", "construct", *names)
+        made = made_of(
+            [self._constants(), classify, *parts, template("sequences")],
             self.layout,
-            tuple(self.codes),
-            tuple(self._numbers(tests) for tests in self._stacked()),
-            self._judged(),
-            keys,
-            names,
+            dict.fromkeys(kernels, "int64"),
+            times=times_signature(self.query.time_type),
+            **_TYPES,
         )
+        stacked = tuple(self._numbers(tests) for tests in self._stacked())
+        return GeneratedSequence(*made, tuple(self.codes), stacked, self._judged(), keys, names)
 
     def _stacked(self) -> list[tuple[Equivalence, ...]]:
         """The tests that have stacks, each alone or all together."""
@@ -170,11 +168,15 @@ class _Generator(SaseCode):
     def _construction(self) -> SequenceConstruction:
         return self.plan.get(SequenceConstruction)
 
+    @property
+    def _negations(self) -> list[NegativeComponent]:
+        """The negations as the plan has them, which may have fewer predicates than the query's."""
+        late = self.plan.find(NegationFilter)
+        return [*self._construction.negations, *(late.negations if late is not None else ())]
+
     def _judged(self) -> tuple[int, ...]:
         """The numbers, in the query, of the negations that are looked for."""
-        late = self.plan.find(NegationFilter)
-        own = [*self._construction.negations, *(late.negations if late is not None else ())]
-        return tuple(sorted(self._number_of(item) for item in own))
+        return tuple(sorted(map(self._number_of, self._negations)))
 
     def _number_of(self, negation: NegativeComponent) -> int:
         return next(n for n, own in enumerate(self.query.negations) if own.name == negation.name)
@@ -191,7 +193,7 @@ class _Generator(SaseCode):
             "WINDOW_IN_CONSTRUCTION": self._construction.window is not None and is_ordered,
             "WINDOW_OF_ENDS": self._construction.window is not None and not is_ordered,
         }
-        return "\n".join(f"{name} = {value}" for name, value in lines.items())
+        return constants_code(lines)
 
     # --- scan ----------------------------------------------------------------------------------------------------
 
@@ -207,7 +209,7 @@ class _Generator(SaseCode):
                 left = self.write_bit(code, number, component.types, own, component.name, AT_FIRST)
                 self.left_to_scan.append(left)
             for number in self._judged():
-                item = self._negation(number)
+                item = next(item for item in self._negations if self._number_of(item) == number)
                 own = classified(item.predicates, reads_alone(item.name, *AT_FIRST))
                 bit = len(self.query.components) + number
                 self.left_to_judge[number] = self.write_bit(code, bit, item.types, own, item.name, AT_FIRST)
@@ -216,13 +218,7 @@ class _Generator(SaseCode):
             code.line("relevant[count] = row")
             code.line("count += 1 if found != 0 else 0")
         code.line("return count")
-        return "def classify(bits, relevant, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
-
-    def _negation(self, number: int) -> NegativeComponent:
-        """The negation as the plan has it, which may have fewer predicates than the query's."""
-        late = self.plan.find(NegationFilter)
-        own = [*self._construction.negations, *(late.negations if late is not None else ())]
-        return next(item for item in own if item.name == self.query.negations[number].name)
+        return code.function("classify(bits, relevant, first, last, columns, ki, kf)")
 
     def _key_of(self) -> str:
         code = Code(self.layout)
@@ -237,7 +233,7 @@ class _Generator(SaseCode):
                 code.line(f"if test == {number} and component == {component}:")
                 code.line(f"    return codes[{array}, row]")
         code.line("return 0")
-        return "def key_of(test, component, row, codes):\n" + "\n".join(code.lines)
+        return code.function("key_of(test, component, row, codes)")
 
     def _scan_ok(self) -> str:
         code = Code(self.layout)
@@ -246,9 +242,9 @@ class _Generator(SaseCode):
                 reader = OneEvent(component.name, AT_FIRST)
                 with code.block(f"if component == {number}:"):
                     for conjunct in self.left_to_scan[number]:
-                        self.return_unless(code, conjunct.expression, reader)
+                        code.return_unless(conjunct.expression, reader)
         code.line("return 1")
-        return "def scan_ok(component, row, columns, ki, kf):\n" + "\n".join(code.lines)
+        return code.function("scan_ok(component, row, columns, ki, kf)")
 
     # --- construction --------------------------------------------------------------------------------------------
 
@@ -262,12 +258,12 @@ class _Generator(SaseCode):
                     self._write_test(code, self._coded(test), [number])
                 for item in self._construction.predicates:
                     if item.components[0] == number:
-                        self.return_unless(code, item.conjunct.expression, reader)
+                        code.return_unless(item.conjunct.expression, reader)
                 for negation in self._construction.negations:
                     if judged_at(negation, self.query) == number:
                         self._write_negation(code, negation, reader, self._construction.access)
         code.line("return 1")
-        return f"def bound_ok(component, {ROWS}):\n" + "\n".join(code.lines)
+        return code.function(f"bound_ok(component, {ROWS})")
 
     def _reader(self) -> OfMatch:
         reader = OfMatch(self.query)
@@ -307,7 +303,7 @@ class _Generator(SaseCode):
                     for test in tests:
                         self._write_test(code, self._coded(test), everything)
                     for item in predicates:
-                        self.return_unless(code, item.conjunct.expression, reader)
+                        code.return_unless(item.conjunct.expression, reader)
                 case WindowFilter():
                     last = len(self.query.components) - 1
                     with code.block(f"if not in_window(rows[0], rows[{last}], times, positions, ki, kf):"):
@@ -323,7 +319,7 @@ class _Generator(SaseCode):
                             self._write_negation(own, negation, self._reader(), access)
                         found.append(("NegationInLastPlace", _filter("NegationInLastPlace", own)))
                 case Having(condition=condition):
-                    self.return_unless(code, condition, reader)
+                    code.return_unless(condition, reader)
                 case _:
                     continue
             if code.lines:
@@ -334,26 +330,8 @@ class _Generator(SaseCode):
         count = len(self.query.components)
         return [item for item in negations if (item.gap == count) == wanted]
 
-    # --- types ---------------------------------------------------------------------------------------------------
-
-    def _signatures(self, filters: Sequence[str]) -> dict[str, str]:
-        ints, table, columns = "int64[::1]", "int64[:,::1]", self.layout.signature()
-        cube, times, constants = "int64[:,:,::1]", self.times_signature, "int64[::1], float64[::1]"
-        found, context = "int32[:,::1]", f"{table}, {INDEX_SIGNATURE}, {times}, {ints}, {columns}, {constants}"
-        scan = f"int64({ints}, {ints}, {ints}, {table}, {times}, {ints}, {cube}, {ints}, {ints}, {cube}, {found}, "
-        scan += f"{table}, {ints}, {table}, {columns}, {constants})"
-        name = "scan_basic" if self._scan.algorithm == "basic" else "scan"
-        return {
-            "classify": f"int64({ints}, {ints}, int64, int64, {columns}, {constants})",
-            name: scan,
-            "construct": f"int64({ints}, {table}, {found}, {ints}, {ints}, {ints}, int64, {cube}, {ints}, {table}, "
-            f"{context})",
-            **dict.fromkeys(filters, f"int64({found}, int64, {ints}, {context})"),
-        }
-
 
 def _filter(name: str, code: Code) -> str:
     code.line("return 1")
     formula = f"passes_{name}"
-    body = f"def {formula}({ROWS}):\n" + "\n".join(code.lines)
-    return body + "\n\n" + FILTER.format(name=name, arguments=ROWS, formula=formula)
+    return code.function(f"{formula}({ROWS})") + "\n\n" + FILTER.format(name=name, arguments=ROWS, formula=formula)
