@@ -58,6 +58,18 @@ class Grouped:
     def __len__(self) -> int:
         return int(self.begins[-1])
 
+    @property
+    def sizes(self) -> Array:
+        """How many rows each partition has."""
+        sizes: Array = np.diff(self.begins)
+        return sizes
+
+    @property
+    def places(self) -> Array:
+        """Of each row, its place in its partition."""
+        places: Array = np.arange(len(self)) - np.repeat(self.begins[:-1], self.sizes)
+        return places
+
     def permuted(self, values: Array) -> Array:
         if self.is_identity or not len(values):
             return values
@@ -146,23 +158,21 @@ class Arguments(NamedTuple):
 
 
 def arguments(
-    layout: Layout, table: pa.Table, schema: Schema, types: dict[str, Type], grouped: Grouped, dictionary: Dictionary
+    layout: Layout, table: pa.Table, schema: Schema | None, grouped: Grouped, dictionary: Dictionary
 ) -> Arguments:
-    values: list[Array] = []
-    masks: list[Array] = []
-    for column in layout.columns:
-        found, mask = _column(column.expression, table, schema, types, dictionary)
-        values.append(np.ascontiguousarray(grouped.permuted(found)))
-        masks.append(np.ascontiguousarray(grouped.permuted(mask)))
-    for number, (mask, value) in enumerate(zip(masks, values, strict=True)):
-        if layout.has_mask[number] and len(mask) != len(value):
-            masks[number] = np.zeros(len(value), np.uint8)
+    assert schema is not None
+    types, arrays = _types_of(schema), list[Array]()
+    for column, has_mask in zip(layout.columns, layout.has_mask, strict=True):
+        values, mask = _column(column.expression, table, schema, types, dictionary)
+        if has_mask and len(mask) != len(values):
+            mask = np.zeros(len(values), np.uint8)
+        arrays += [np.ascontiguousarray(grouped.permuted(array)) for array in (values, mask)]
     integers = list(layout.integers)
     for number, text in layout.strings.items():
         integers[number] = dictionary.code(text)
     ranks = dictionary.ranks() if layout.needs_ranks else np.zeros(1, np.int64)
     return Arguments(
-        (ranks, *(array for pair in zip(values, masks, strict=True) for array in pair)),
+        (ranks, *arrays),
         np.array(integers or [0], np.int64),
         np.array(layout.floats or [0.0], np.float64),
     )
@@ -194,7 +204,7 @@ def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
     return Arguments((ranks, *moved), given.integers, given.floats)
 
 
-def types_of(schema: Schema) -> dict[str, Type]:
+def _types_of(schema: Schema) -> dict[str, Type]:
     found = dict(schema.attributes)
     if schema.by_type is not None:
         found[TYPE_OF_EVENT] = STRING

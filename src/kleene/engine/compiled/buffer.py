@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,10 +33,11 @@ from kleene.engine.compiled.arrays.nodes import (
     NODE_WAY_LENGTH,
 )
 from kleene.engine.compiled.arrays.runs import RUN_HEAD, RUN_START, RUN_STATE, RUN_VERSION
-from kleene.engine.compiled.arrays.versions import VERSION_COLUMNS, VERSION_DIGIT, VERSION_ORIGIN, VERSION_PREFIX
+from kleene.engine.compiled.arrays.versions import VERSION_COLUMNS, VERSION_ORIGIN, VERSION_PREFIX
 from kleene.engine.compiled.batches import grown
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import SharedLoops
+from kleene.engine.compiled.open_runs import Runs
 from kleene.engine.compiled.registers import Registers
 from kleene.engine.saved_parts import SavedParts, require, require_older, require_within
 
@@ -48,36 +48,21 @@ Root = tuple[Array, Array]
 """An array of runs, and the rows of it that are in use."""
 
 
-@dataclass(slots=True)
 class Buffer:
     """The match buffer and the runs of all partitions, as arrays with room to grow."""
 
-    integers: int
-    floats: int
-    counts: Array = field(default_factory=lambda: np.zeros(ADVANCE_COUNTERS, np.int64))
-    node: Array = field(default_factory=lambda: np.zeros((ROOM, NODE_COLUMNS), np.int64))
-    edge: Array = field(default_factory=lambda: np.zeros((ROOM, EDGE_COLUMNS), np.int64))
-    version: Array = field(default_factory=lambda: np.zeros((ROOM, VERSION_COLUMNS), np.int64))
-    done: Array = field(default_factory=lambda: np.zeros((ROOM, COMPLETION_COLUMNS), np.int64))
-    slots: Array = field(default_factory=lambda: np.zeros(4096, np.int64))  # as many as a power of two
-    ri: Array = field(init=False)
-    rf: Array = field(init=False)
-    ni: Array = field(init=False)
-    nf: Array = field(init=False)
-    kept_i: Array = field(init=False)
-    kept_f: Array = field(init=False)
-    stored_i: Array = field(init=False)
-    stored_f: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        for name in ("r", "n", "kept_", "stored_"):
-            setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
-            setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
+    def __init__(self, integers: int, floats: int) -> None:
+        self.integers, self.floats = integers, floats
+        self.counts = np.zeros(ADVANCE_COUNTERS, np.int64)
+        self.slots = np.zeros(4096, np.int64)  # as many as a power of two
+        columns = (NODE_COLUMNS, EDGE_COLUMNS, VERSION_COLUMNS, COMPLETION_COLUMNS)
+        self.node, self.edge, self.version, self.done = (np.zeros((ROOM, count), np.int64) for count in columns)
+        self.stored, self.kept, self.runs, self.new = (Runs.empty(ROOM, integers, floats) for _ in range(4))
 
     @property
     def arrays(self) -> tuple[Array, ...]:
         """All of them, as the kernel takes them."""
-        runs = (self.stored_i, self.stored_f, self.kept_i, self.kept_f, self.ri, self.rf, self.ni, self.nf)
+        runs = (*self.stored, *self.kept, *self.runs, *self.new)
         return (*runs, self.node, self.edge, self.version, self.done, self.slots)
 
     @property
@@ -88,7 +73,7 @@ class Buffer:
         """The parts of a snapshot; so many runs are stored."""
         nodes, edges, versions = (int(self.counts[counter]) for counter in _USED)
         graph = {"node": self.node[:nodes], "edge": self.edge[:edges], "version": self.version[:versions]}
-        return graph | {"stored_i": self.stored_i[:runs], "stored_f": self.stored_f[:runs]}
+        return graph | self.stored.saved(runs)
 
     def make_larger(self, times: int) -> None:
         for name in ("node", "edge", "version", "done"):
@@ -103,11 +88,9 @@ class Buffer:
             if 2 * (used + need) > len(array):
                 setattr(self, name, grown(array, 2 * max(len(array), used + need)))
         runs = max(int(counts[ADVANCE_RUNS]), waiting_runs)
-        for prefix, used in (("r", 3 * runs + 3), ("n", 2 * runs + 2), ("kept_", int(counts[ADVANCE_KEPT]) + runs)):
-            if 2 * used > len(getattr(self, f"{prefix}i")):
-                for kind in "if":
-                    array = getattr(self, f"{prefix}{kind}")
-                    setattr(self, f"{prefix}{kind}", grown(array, 4 * used))
+        for name, used in (("runs", 3 * runs + 3), ("new", 2 * runs + 2), ("kept", int(counts[ADVANCE_KEPT]) + runs)):
+            if 2 * used > len(getattr(self, name).i):
+                setattr(self, name, getattr(self, name).grown(4 * used))
         while len(self.slots) < 4 * (3 * runs + 3):
             self.slots = np.zeros(2 * len(self.slots), np.int64)
 
@@ -163,8 +146,8 @@ def loaded_buffer(
     node = parts.array("node", None, NODE_COLUMNS)
     edge = parts.array("edge", None, EDGE_COLUMNS)
     version = parts.array("version", None, VERSION_COLUMNS)
-    stored_i = parts.array("stored_i", None, registers.first_integer + registers.integers)
-    stored_f = parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f")
+    stored = Runs.load(parts, registers)
+    stored_i = stored.i
     require_within(node[:, NODE_ROW], 0, kept, "node")
     require_within(node[:, NODE_COMPONENT], 0, len(kleene), "node")
     require_within(node[:, NODE_START], 0, kept, "node")
@@ -177,11 +160,11 @@ def loaded_buffer(
     require(bool((stored_i[:, RUN_STATE] == node[stored_i[:, RUN_HEAD], NODE_COMPONENT]).all()), "stored_i")
     require_within(stored_i[:, RUN_START], 0, kept, "stored_i")
     registers.require_values(stored_i, strings, len(node))
-    buffer = Buffer(stored_i.shape[1], stored_f.shape[1])
+    buffer = Buffer(stored_i.shape[1], stored.f.shape[1])
     for at, name, array in zip(_USED, ("node", "edge", "version"), (node, edge, version), strict=True):
         buffer.counts[at] = len(array)
         setattr(buffer, name, grown(array, max(2 * len(array), ROOM)))
-    buffer.stored_i, buffer.stored_f = (grown(array, max(len(array), ROOM)) for array in (stored_i, stored_f))
+    buffer.stored = stored.grown(max(len(stored_i), ROOM))
     return buffer
 
 
@@ -247,12 +230,3 @@ def _renumber(roots: list[Root], column: int, values: Array) -> None:
     for runs, rows in roots:
         runs[rows, column] = values[at : at + len(rows)]
         at += len(rows)
-
-
-def version_text(label: int, version: Array) -> str:
-    """A version as the Dewey number that it is: 3.0.2."""
-    digits: list[str] = []
-    while label >= 0:
-        digits.append(str(int(version[label, VERSION_DIGIT])))
-        label = int(version[label, VERSION_PREFIX])
-    return ".".join(reversed(digits))

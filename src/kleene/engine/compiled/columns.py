@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
-from kleene.engine.compiled.borrowing import not_read_only
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import decoded, plain_values
 from kleene.errors import ExecutionError
@@ -256,13 +255,28 @@ def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
         return None
     if column.null_count:
         column = pc.fill_null(column, 0)
-    return not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
+    return _not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
 
 
 def _null_mask(column: pa.ChunkedArray) -> Array:
     if not column.null_count:
         return np.empty(0, np.uint8)
-    return not_read_only(np.ascontiguousarray(pc.is_null(column).to_numpy(), np.uint8))
+    return _not_read_only(np.ascontiguousarray(pc.is_null(column).to_numpy(), np.uint8))
+
+
+class _Borrowed:
+    """Memory of Arrow's, held for as long as an array looks at it."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
+
+
+def _not_read_only(array: Array) -> Array:
+    """The same memory, not marked read-only: machine code is typed for arrays that are not. It never writes there."""
+    if array.flags.writeable:
+        return array
+    return np.asarray(_Borrowed(array)) if array.size else array.copy()
 
 
 def computed_array(

@@ -17,15 +17,15 @@ from kleene.engine.compiled.jit import load
 VECTOR, TABLE, CUBE = "int64[::1]", "int64[:,::1]", "int64[:,:,::1]"
 ROW_TABLE = "int32[:,::1]"  # the rows of matches are many, and narrow ones are written faster
 _NAMES = {
-    "int64": "accepting count first from_last kind last limit mode most offset root row size",
-    "float64": "float_size",
-    "float64[::1]": "float_times kf",
+    "int64": "accepting count first from_last last limit mode most offset root row",
+    "float64[::1]": "kf",
     TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
     "whole",
     "float64[:,::1]": "floats kept_f nf of rf stored_f",
     "int32[::1]": "out p",
     ROW_TABLE: "heights sequences sorted_",
     "uint8[:,::1]": "nulls",
+    f"Tuple((int64, int64, float64, {VECTOR}, float64[::1], {VECTOR}))": "window",
 }
 _TYPES = {name: type_ for type_, names in _NAMES.items() for name in names.split()}
 """The types of kernels' arguments by their names; what is not here is a vector."""

@@ -11,10 +11,13 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from threading import Thread
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from kleene.automaton.model import Automaton
 from kleene.engine.budget import Budget
+from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
 from kleene.engine.compiled.code import HEADER, check_source
 from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.jit import Kernels, load
@@ -46,6 +49,14 @@ class Kernel(Generic[Generated]):
     generated: Generated
     functions: Kernels
     jit: bool
+
+    def run(self, name: str, *arguments: Any) -> Any:
+        """What the function gives back; an error if it is the number of one."""
+        with np.errstate(all="ignore"):
+            found = self.functions[name](*arguments)
+        if found is not None and found <= FIRST_ERROR:
+            raise self.generated.layout.failure(found)
+        return found
 
 
 class Compiled(Generic[Generated]):

@@ -50,7 +50,7 @@ class _Generator(PatternCode):
         holds = self.tests("holds(variable, run, row, ri, rf, columns, ki, kf)", left, lambda _: in_match)
         measured, collects = self._measured()
         add_event = self._add_event()
-        self.check_registers("{} aggregates")
+        self.registers.check("{} aggregates")
         columns = {
             "INTEGER_COLUMNS": PARTIAL_REGISTERS + self.registers.integers,
             "FLOAT_COLUMNS": self.registers.floats,

@@ -50,6 +50,10 @@ class Registers:
         self.read.add(register)
         return register
 
+    def check(self, what: str) -> None:
+        if len(self.all) > MOST_REGISTERS:
+            raise NotExpressibleError(what.format(len(self.all)))
+
     def place(self, register: Register) -> tuple[str, int]:
         """Which array, and which column of it."""
         is_float = register.kind == "f"

@@ -36,7 +36,7 @@ from kleene.engine.compiled.columns import Array, Layout, times_signature
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.loading import constants_code, template
 from kleene.engine.compiled.programs import GeneratedCode, made_of
-from kleene.engine.compiled.registers import MOST_REGISTERS, Register, Registers, write_update
+from kleene.engine.compiled.registers import Register, Registers, write_update
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Skip
 from kleene.schema import BOOLEAN
@@ -216,10 +216,6 @@ class PatternCode:
         code.line("return 1")
         return code.function(head)
 
-    def check_registers(self, what: str) -> None:
-        if len(self.registers.all) > MOST_REGISTERS:
-            raise NotExpressibleError(what.format(len(self.registers.all)))
-
 
 @dataclass(slots=True)
 class _Generator(PatternCode):
@@ -233,7 +229,7 @@ class _Generator(PatternCode):
         fits_run = self.tests(head, left, lambda name: _OfMatchSoFar(self.query, name, generator=self))
         looks = any(left.values())
         run_variables = sum(1 << n for n, name in enumerate(self.tables.variables) if left[name])
-        self.check_registers("conditions that read {} values of a match")
+        self.registers.check("conditions that read {} values of a match")
         bind = self._bind() if self.registers.all else ""
         window = KernelWindow.of(self.query)
         constants = self._constants(looks, run_variables, window.in_time is not None)

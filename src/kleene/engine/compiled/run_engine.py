@@ -35,7 +35,7 @@ from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS
 from kleene.engine.compiled.arrays.groups import GROUP_END, GROUP_FRESH, GROUP_STORED, GROUP_STORED_COUNT
 from kleene.engine.compiled.arrays.nodes import NODE_LIST_START, NODE_ROW, NODE_START
 from kleene.engine.compiled.arrays.runs import RUN_REGISTERS, RUN_START
-from kleene.engine.compiled.arrays.statuses import DONE, FIRST_ERROR, NEEDS_ROOM, TOO_MANY_RUNS
+from kleene.engine.compiled.arrays.statuses import DONE, NEEDS_ROOM, TOO_MANY_RUNS
 from kleene.engine.compiled.arrays.windows import WINDOW_IN_EVENTS
 from kleene.engine.compiled.batches import (
     EMPTY,
@@ -47,20 +47,18 @@ from kleene.engine.compiled.batches import (
     one_group,
     partition_codes,
     permuted_arguments,
-    types_of,
 )
 from kleene.engine.compiled.buffer import ROOM, Buffer, Root, loaded_buffer
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import check_span
-from kleene.engine.compiled.kept import KeptEvents, PartitionStates
+from kleene.engine.compiled.kept import KeepingProgress, Partitions
 from kleene.engine.compiled.kernel_window import KernelWindow, latest_of, wakes_at
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.open_runs import groups_of, require_run_counts, sizes_of, stored_runs
+from kleene.engine.compiled.open_runs import groups_of, require_run_counts, stored_runs
 from kleene.engine.compiled.programs import Compiled
 from kleene.engine.compiled.registers import forget_strings
-from kleene.engine.compiled.run_backtrack import WORK_AT_ONCE, backtracked
-from kleene.engine.compiled.run_matches import Expansion, judged
+from kleene.engine.compiled.run_matches import WORK_AT_ONCE, Expansion, backtracked, judged
 from kleene.engine.compiled.run_piece import RunPiece, too_many_runs
 from kleene.engine.compiled.sase import Generated, generate
 from kleene.engine.events import TYPE_OF_EVENT
@@ -99,7 +97,7 @@ class RunEngine(Compiled[Generated]):
         return self.algorithm == "merge"
 
     def start(self, budget: Budget | None = None, meter: Meter | None = None) -> RunProgress:
-        return RunProgress(self, Budget() if budget is None else budget, Meter() if meter is None else meter)
+        return RunProgress(self, budget, meter)
 
 
 @dataclass(slots=True)
@@ -114,21 +112,19 @@ class Pending:
         self.matches = FlatMatches(self.matches.offsets, self.matches.lengths, places[self.matches.positions])
 
 
-class RunProgress:
+class RunProgress(KeepingProgress):
     """How far a stream has come."""
 
-    def __init__(self, engine: RunEngine, budget: Budget, meter: Meter) -> None:
-        self.engine, self.budget, self.meter = engine, budget, meter
-        query = engine.query
+    def __init__(self, engine: RunEngine, budget: Budget | None, meter: Meter | None) -> None:
+        self.engine, query = engine, engine.query
+        # Of each partition: how many events it had, how many runs are open, where its last match ended.
+        super().__init__(Partitions(query.partition_by, False, next_positions=0, run_counts=0, ended=-1), budget, meter)
         self.dictionary = Dictionary()
         self.window = KernelWindow.of(query)
-        self.nullable: frozenset[str] = frozenset()
         self.buffer: Buffer | None = None
-        self.kept, self.kept_positions = KeptEvents(), EMPTY
-        # Of each partition: how many events it had, how many runs are open, where its last match ended.
-        self.partitions = PartitionStates(query.partition_by, False, next_positions=0, run_counts=0, ended=-1)
+        self.kept_positions = EMPTY
         self.pending: Pending | None = None
-        self.expansion = Expansion(engine.is_merged, len(query.components), engine.jit, engine.run_limit, budget)
+        self.expansion = Expansion(engine.is_merged, len(query.components), engine.jit, engine.run_limit, self.budget)
         self.keeps_buffer = False  # for compressed output, which is the buffer
 
     # --- feeding -------------------------------------------------------------------------------------------------
@@ -240,17 +236,12 @@ class RunProgress:
 
     def prepared(self, table: pa.Table, now: Time | None, is_last: bool, codes: Array | None = None) -> RunPiece:
         query, old = self.engine.query, len(self.kept)
-        assert query.schema is not None
-        if codes is None:
-            codes = self.partitions.numbers(table, is_whole=is_last and self.kept.table is None)
-        table, codes = self.kept.in_front_of(table, codes)
-        self.nullable |= nullable_names(table)
+        table, codes = self.behind_kept(table, is_last, codes)
         kernel = self.engine.kernel(self.nullable, self.budget)
-        types, as_given = types_of(query.schema), one_group(table.num_rows)
-        given = arguments(kernel.generated.layout, table, query.schema, types, as_given, self.dictionary)
+        as_given = one_group(table.num_rows)
+        given = arguments(kernel.generated.layout, table, query.schema, as_given, self.dictionary)
         bits = np.zeros(table.num_rows, np.int64)
-        with np.errstate(all="ignore"):
-            kernel.functions["classify"](bits, 0, len(bits), *given)
+        kernel.run("classify", bits, 0, len(bits), *given)
         if self._may_leave_out:
             codes = np.where(bits == 0, -1, codes)
         grouped = group(codes, max(len(self.partitions), 1), self.engine.jit)
@@ -290,7 +281,7 @@ class RunProgress:
             return EMPTY
         next_positions = self.partitions["next_positions"]
         before = groups[:, GROUP_FRESH] - next_positions[grouped.numbers]
-        own = np.arange(len(grouped)) - np.repeat(before, sizes_of(groups))
+        own = np.arange(len(grouped)) - np.repeat(before, grouped.sizes)
         if old:
             is_old = grouped.order < old
             own[is_old] = self.kept_positions[grouped.order[is_old]]
@@ -327,7 +318,7 @@ class RunProgress:
 
     def _moved(self, buffer: Buffer, places: Array) -> tuple[Array, Array]:
         """The nodes, and the starts of the stored runs, after their events have moved."""
-        nodes, starts = buffer.node[: buffer.counts[ADVANCE_NODES]], buffer.stored_i[: self.runs, RUN_START]
+        nodes, starts = buffer.node[: buffer.counts[ADVANCE_NODES]], buffer.stored.i[: self.runs, RUN_START]
         for column in self._row_columns:
             nodes[:, column] = places[nodes[:, column]]
         starts[:] = places[starts]
@@ -349,14 +340,9 @@ class RunProgress:
         """Runs the kernel; gives back control with the completions whenever they must be read out."""
         buffer = self.buffer
         assert buffer is not None
-        advance, counts = piece.kernel.functions["advance"], buffer.counts
-        current = np.empty(piece.components, np.int64)
+        counts, current = buffer.counts, np.empty(piece.components, np.int64)
         while True:
-            with np.errstate(all="ignore"):
-                events = (piece.groups, piece.bits, piece.any_times, piece.positions)
-                status = advance(counts, *events, *buffer.arrays, current, *piece.arguments)
-            if status <= FIRST_ERROR:
-                raise piece.kernel.generated.layout.failure(status)
+            status = piece.kernel.run("advance", counts, *piece.events, *buffer.arrays, current, *piece.arguments)
             if status == TOO_MANY_RUNS:
                 row = min(int(counts[ADVANCE_ROW]), len(piece.grouped)) - 1
                 raise too_many_runs(piece, row, self.engine.run_limit)
@@ -379,7 +365,7 @@ class RunProgress:
     def _roots(self, piece: RunPiece, buffer: Buffer) -> list[Root]:
         """The arrays of runs, each with the rows of it that are in use."""
         counts = buffer.counts
-        is_stored = np.arange(len(buffer.stored_i)) < self.runs
+        is_stored = np.arange(len(buffer.stored.i)) < self.runs
         # Those of the groups that are done, or loaded, are copies by now.
         done = piece.groups[: counts[ADVANCE_GROUP] + (1 if counts[ADVANCE_LOADED] else 0)]
         change = np.zeros(len(is_stored) + 1, np.int64)
@@ -387,9 +373,9 @@ class RunProgress:
         np.add.at(change, done[:, GROUP_STORED] + done[:, GROUP_STORED_COUNT], -1)
         is_stored &= np.cumsum(change)[:-1] == 0
         return [
-            (buffer.ri, np.arange(counts[ADVANCE_RUNS])),
-            (buffer.kept_i, np.arange(counts[ADVANCE_KEPT])),
-            (buffer.stored_i, np.flatnonzero(is_stored)),
+            (buffer.runs.i, np.arange(counts[ADVANCE_RUNS])),
+            (buffer.kept.i, np.arange(counts[ADVANCE_KEPT])),
+            (buffer.stored.i, np.flatnonzero(is_stored)),
         ]
 
     def _collect_garbage(self, piece: RunPiece, buffer: Buffer, roots: list[Root]) -> None:
@@ -453,15 +439,14 @@ class RunProgress:
         buffer = self.buffer
         assert buffer is not None
         counts, registers = self.partitions["run_counts"], piece.kernel.generated.registers
-        arrays = ((buffer.kept_i, buffer.stored_i), (buffer.kept_f, buffer.stored_f))
-        self.partitions["run_counts"], (buffer.stored_i, buffer.stored_f) = stored_runs(
-            piece.grouped, piece.groups, counts, arrays, ROOM
+        self.partitions["run_counts"], buffer.stored = stored_runs(
+            piece.grouped, piece.groups, counts, buffer.kept, buffer.stored, ROOM
         )
         self._drop_expired(piece, buffer)
-        self.dictionary = forget_strings(self.dictionary, registers, buffer.stored_i, self.runs)
+        self.dictionary = forget_strings(self.dictionary, registers, buffer.stored.i, self.runs)
         for counter in (ADVANCE_GROUP, ADVANCE_RUNS, ADVANCE_KEPT, ADVANCE_LOADED):
             buffer.counts[counter] = 0
-        self._collect_garbage(piece, buffer, [(buffer.stored_i, np.arange(self.runs))])
+        self._collect_garbage(piece, buffer, [(buffer.stored.i, np.arange(self.runs))])
         rows, places = self.kept.keep_grouped(piece.table, piece.grouped, self._needed(piece, buffer))
         self.kept_positions = piece.positions[rows]
         self._moved(buffer, places)
@@ -473,7 +458,7 @@ class RunProgress:
         is_needed = np.zeros(len(piece.grouped), np.bool_)
         for column in self._row_columns:
             is_needed[buffer.node[: buffer.counts[ADVANCE_NODES], column]] = True
-        is_needed[buffer.stored_i[: self.runs, RUN_START]] = True
+        is_needed[buffer.stored.i[: self.runs, RUN_START]] = True
         if self.pending is not None:
             is_needed[self.pending.matches.positions] = True
         # An event that a negation may forbid is looked for until the window of a run that begins now has closed.
@@ -488,23 +473,18 @@ class RunProgress:
         if size is None or not runs:
             return
         with np.errstate(invalid="ignore"):  # times may be infinite
-            is_open = piece.latest - piece.any_times[buffer.stored_i[:runs, RUN_START]] < size
+            is_open = piece.latest - piece.any_times[buffer.stored.i[:runs, RUN_START]] < size
         numbers = np.repeat(np.arange(len(counts)), counts)[is_open]
         self.partitions["run_counts"] = np.bincount(numbers, minlength=len(counts)).astype(np.int64)
-        for stored in (buffer.stored_i, buffer.stored_f):
+        for stored in buffer.stored:
             stored[: len(numbers)] = stored[:runs][is_open]
 
     def _forget_partitions(self) -> None:
-        """Leaves out partitions of which nothing is kept; should events of one come again, it begins anew."""
         used = self.partitions["run_counts"] > 0
-        used[self.kept.numbers] = True
         if self.pending is not None:
             used[self.pending.numbers] = True
-        if used.all():
-            return
-        new = self.partitions.keep(used)
-        self.kept.numbers = new[self.kept.numbers]
-        if self.pending is not None:
+        new = self.forget_partitions(used)
+        if self.pending is not None and new is not None:
             self.pending.numbers = new[self.pending.numbers]
 
     # --- between pieces ------------------------------------------------------------------------------------------
@@ -515,17 +495,10 @@ class RunProgress:
             waiting = self.pending.matches
             since = waiting.last if self.engine.format is Format.NON_OVERLAPPING else waiting.first
         wakes = wakes_at(self.window, self.engine.query, self.kept.table, since)
-        size = self.kept.bytes + (0 if self.buffer is None else self.buffer.bytes)
-        return Held(self.runs, len(self.kept), size, wakes, not self.runs and not len(self.kept))
+        return self.holding(self.runs, 0 if self.buffer is None else self.buffer.bytes, wakes)
 
     def saved(self) -> dict[str, Any]:
-        parts: dict[str, Any] = {
-            "strings": self.dictionary.strings,
-            "nullable": sorted(self.nullable),
-            "kept_positions": self.kept_positions,
-            **self.kept.saved(),
-            **self.partitions.saved(),
-        }
+        parts = {"strings": self.dictionary.strings, "kept_positions": self.kept_positions, **super().saved()}
         if self.pending is not None:
             matches = self.pending.matches
             parts["pending_offsets"], parts["pending_lengths"] = matches.offsets, matches.lengths
@@ -534,9 +507,7 @@ class RunProgress:
 
     def load(self, parts: SavedParts) -> None:
         self.dictionary = Dictionary(parts.strings("strings"))
-        self.nullable = parts.column_names("nullable")
-        self.partitions.load(parts)
-        self.kept.load(parts, len(self.partitions), lowest=-1)
+        super().load(parts)
         kept = len(self.kept)
         self.kept_positions = parts.array("kept_positions", kept, low=0)
         if "pending_offsets" in parts:

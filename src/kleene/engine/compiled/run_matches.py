@@ -1,4 +1,4 @@
-"""Matches of runs: read out of the match buffer, and judged by what only a whole match decides."""
+"""Matches of runs: read out of the match buffer, or found by going back; and what judges them as a whole."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from time import perf_counter
 import numpy as np
 
 from kleene.engine.budget import Budget
-from kleene.engine.compiled.arrangement import ROW, chosen_matches
+from kleene.engine.compiled.arrangement import ROW, as_arguments, chosen_matches
 from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
+from kleene.engine.compiled.arrays.backtrack_counters import (
+    BACKTRACK_COUNTERS,
+    BACKTRACK_MATCHES,
+    BACKTRACK_ROWS,
+    BACKTRACK_RUN_LIMIT,
+    BACKTRACK_START,
+    BACKTRACK_WORK,
+)
 from kleene.engine.compiled.arrays.completions import COMPLETION_GROUP, COMPLETION_NODE, COMPLETION_ROW
 from kleene.engine.compiled.arrays.expand_counters import (
     EXPAND_COMPLETION,
@@ -22,26 +30,31 @@ from kleene.engine.compiled.arrays.expand_counters import (
     TOTAL_ROWS,
     TOTALS,
 )
+from kleene.engine.compiled.arrays.own_events import OWN_COLUMNS
 from kleene.engine.compiled.arrays.statuses import (
     CONTRADICTION,
     DONE,
-    FIRST_ERROR,
     NEEDS_ROOM,
     OUTPUT_FULL,
+    PAUSED,
     TOO_MANY_MATCHES,
+    TOO_MANY_RUNS,
 )
 from kleene.engine.compiled.batches import grown
 from kleene.engine.compiled.buffer import ROOM, Buffer
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.run_piece import RunPiece
+from kleene.engine.compiled.open_runs import Runs
+from kleene.engine.compiled.run_piece import RunPiece, too_many_runs
 from kleene.engine.matches import FlatMatches
 from kleene.engine.saved_parts import require
 from kleene.errors import LimitError
 
 ROWS_AT_ONCE = 1 << 22
 """How many rows of matches are written out at a time."""
+WORK_AT_ONCE = 1 << 26
+"""How much a kernel does before it pauses, so that limits can be looked at."""
 NO_LIMIT = 1 << 62
 JUDGED_AT_ONCE = 1 << 14
 """How many matches are judged before limits are looked at."""
@@ -98,15 +111,9 @@ class Expansion:
     def _check_size(self, piece: RunPiece, buffer: Buffer, completion: Array) -> None:
         """An error if the matches of one completion are too many, or too large, to be made."""
         totals, row = np.zeros(TOTALS, np.int64), int(completion[COMPLETION_ROW])
-        status = shared_loops(self._jit)["measure_merged"](
-            int(completion[COMPLETION_NODE]),
-            row,
-            self._most,
-            buffer.node,
-            *piece.window_arguments,
-            np.empty(len(piece.grouped) + 1, np.int64),
-            totals,
-        )
+        root, stack = int(completion[COMPLETION_NODE]), np.empty(len(piece.grouped) + 1, np.int64)
+        measure = shared_loops(self._jit)["measure_merged"]
+        status = measure(root, row, self._most, buffer.node, *piece.window_arguments, stack, totals)
         require(status == DONE, "node")
         if totals[TOTAL_MATCHES] > self._most:
             raise self._too_many(piece, row)
@@ -125,6 +132,37 @@ class Expansion:
             f"one event of the partition {piece.partition_text(row)} completes more than {self._most:,} matches",
             hint="Narrow the query, raise run_limit, or use Query.compressed, which counts them without making them.",
         )
+
+
+def backtracked(
+    piece: RunPiece, buffer: Buffer, components: int, run_limit: int, budget: Budget
+) -> Iterator[tuple[FlatMatches, Array]]:
+    """The backtrack algorithm (SASE+ 2008 §5.2.3): one run at a time, over the whole input.
+
+    Gives the matches in parts, each with the groups of its matches.
+    """
+    runs, new = (Runs.empty(room, buffer.integers, buffer.floats) for room in (ROOM, 2))
+    resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, OWN_COLUMNS), np.int64)
+    st, rows = np.zeros(BACKTRACK_COUNTERS, np.int64), 8 * ROOM
+    st[BACKTRACK_START], st[BACKTRACK_RUN_LIMIT], st[BACKTRACK_WORK] = -1, run_limit, WORK_AT_ONCE
+    status = PAUSED
+    while status != DONE:
+        offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
+        p, group_of = np.empty(rows, ROW), np.zeros(rows // 4, np.int64)
+        outputs = (offsets, lengths, p, group_of)
+        stack = (*runs, resume, *new, own)
+        status = piece.kernel.run("backtrack", st, *piece.events, *stack, *outputs, buffer.node, *piece.arguments)
+        if status == TOO_MANY_RUNS:
+            raise too_many_runs(piece, max(int(st[BACKTRACK_START]), 0), run_limit)
+        count, used = int(st[BACKTRACK_MATCHES]), int(st[BACKTRACK_ROWS])
+        budget.reach(int(st[BACKTRACK_START]))
+        yield FlatMatches(offsets[: count + 1], lengths[:count], p[:used].copy()), group_of[:count].copy()
+        st[BACKTRACK_MATCHES] = st[BACKTRACK_ROWS] = 0
+        if status == NEEDS_ROOM:
+            budget.hold("the stack of runs", 3 * (runs.i.nbytes + runs.f.nbytes + own.nbytes))
+            runs, resume, own = runs.grown(2 * len(resume)), grown(resume, 2 * len(resume)), grown(own, 2 * len(own))
+        if status == OUTPUT_FULL:
+            rows = min(4 * rows, ROWS_AT_ONCE) if rows < ROWS_AT_ONCE else 2 * rows if not count else rows
 
 
 def judged(
@@ -147,16 +185,5 @@ def judged(
 
 def _judge(piece: RunPiece, ok: Array, found: FlatMatches, group_of: Array) -> None:
     """Writes 1 for each match that nothing forbids."""
-    with np.errstate(all="ignore"):
-        status = piece.kernel.functions["accept"](
-            ok,
-            found.offsets,
-            np.ascontiguousarray(found.lengths),
-            np.ascontiguousarray(found.positions, ROW),
-            np.ascontiguousarray(group_of),
-            *piece.index().arguments,
-            piece.any_times,
-            *piece.arguments,
-        )
-    if status <= FIRST_ERROR:
-        raise piece.kernel.generated.layout.failure(status)
+    matches = (*as_arguments(found), np.ascontiguousarray(group_of))
+    piece.kernel.run("accept", ok, *matches, *piece.index().arguments, piece.any_times, *piece.arguments)

@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from kleene.engine.compiled.batches import Arguments, Grouped
 from kleene.engine.compiled.columns import Array
+from kleene.engine.compiled.kept import partition_text
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
-from kleene.engine.compiled.open_runs import sizes_of
-from kleene.engine.compiled.partitions import partition_text
 from kleene.engine.compiled.programs import Kernel
 from kleene.engine.compiled.sase import Generated
 from kleene.errors import LimitError
@@ -41,16 +40,22 @@ class RunPiece:
         return self.float_times if len(self.float_times) else self.times
 
     @property
-    def window_arguments(self) -> tuple[Any, ...]:
+    def events(self) -> tuple[Array, ...]:
+        """The events as the loops of runs take them."""
+        return self.groups, self.bits, self.any_times, self.positions
+
+    @property
+    def window_arguments(self) -> tuple[Any]:
+        """The window with what it measures: one argument, `window`, of the shared loops."""
         window = self.window
-        return window.kind, window.size, window.float_size, self.times, self.float_times, self.positions
+        return ((window.kind, window.size, window.float_size, self.times, self.float_times, self.positions),)
 
     def index(self) -> NegationIndex:
         """The events that the judged negations may be about."""
         if self._index is None:
             first_bit = 2 * self.components
             rows = [np.flatnonzero((self.bits >> (first_bit + n)) & 1) for n in self.kernel.generated.judges]
-            groups = np.repeat(np.arange(len(self.groups)), sizes_of(self.groups))
+            groups = np.repeat(np.arange(len(self.groups)), self.grouped.sizes)
             self._index = negation_index(rows, [groups[own] for own in rows], self.any_times, self.window.in_time)
         return self._index
 

@@ -27,12 +27,12 @@ from kleene.automaton.model import (
     predicates_of,
 )
 from kleene.engine.compiled.arrays.runs import RUN_REGISTERS
-from kleene.engine.compiled.code import Code, NotExpressibleError
+from kleene.engine.compiled.code import Code
 from kleene.engine.compiled.columns import Layout, times_signature
 from kleene.engine.compiled.loading import constants_code, template
 from kleene.engine.compiled.programs import GeneratedCode, made_of
-from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
-from kleene.engine.compiled.sase_code import INDEX, MOST_BITS, Gap, SaseCode
+from kleene.engine.compiled.registers import Registers, write_update
+from kleene.engine.compiled.sase_code import INDEX, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfRun, OneEvent, Rows, of_match_in_rows
 from kleene.plan.choice import walked_by, what_it_walks
 
@@ -82,25 +82,22 @@ class _Generator(SaseCode):
 
     def module(self) -> Generated:
         query = self.query
-        count = len(query.components)
-        if 2 * count + len(query.negations) > MOST_BITS:
-            raise NotExpressibleError(f"a pattern of {count} components and {len(query.negations)} negations")
+        self.check_bits(2)
         classify = self._classify()
         formulas = [self._formula(move) for move in _FORMULAS]
         update = self._update()
         judges = tuple(n for n, negation in enumerate(query.negations) if self._needs_judge(negation))
         has_accept = bool(judges) or query.having is not None
         accept = self._accept(judges) if has_accept else ""
-        if len(self.registers.all) > MOST_REGISTERS:
-            raise NotExpressibleError(f"formulas that read {len(self.registers.all)} values of a run")
-        walks = what_it_walks(query) is not None
-        loops = template("runs") if self.algorithm != "backtrack" else template("backtrack")
+        self.registers.check("formulas that read {} values of a run")
+        walks, backtracks = what_it_walks(query) is not None, self.algorithm == "backtrack"
         parts = [self._constants(), template("walk") if walks else "", classify, self.window_function()]
         parts += [*formulas, update, *self._merging(), template("negation") if judges else "", accept]
-        results = {"classify": "void", "backtrack" if self.algorithm == "backtrack" else "advance": "int64"}
+        parts.append(template("backtrack" if backtracks else "runs"))
+        results = {"classify": "void", "backtrack" if backtracks else "advance": "int64"}
         if has_accept:
             results["accept"] = "int64"
-        made = made_of([*parts, loops], self.layout, results, times=times_signature(self.query.time_type))
+        made = made_of(parts, self.layout, results, times=times_signature(self.query.time_type))
         return Generated(*made, self.registers, judges, has_accept)
 
     # --- what depends on one event alone -------------------------------------------------------------------------
@@ -114,15 +111,10 @@ class _Generator(SaseCode):
                 if edge.move is Move.PROCEED:
                     self.left[edge.move, number] = tuple(item.conjunct for item in predicates_of(edge.formula))
                 elif edge.move is not Move.IGNORE:
-                    is_first = edge.move is Move.BEGIN
-                    self.left[edge.move, number] = self.write_bit(
-                        code,
-                        2 * number + (0 if is_first else 1),
-                        _types_in(edge.formula),
-                        predicates_of(edge.formula),
-                        self.query.components[number].name,
-                        AT_FIRST if is_first else LATER,
-                    )
+                    is_first, name = edge.move is Move.BEGIN, self.query.components[number].name
+                    types, predicates = _types_in(edge.formula), predicates_of(edge.formula)
+                    bit, places = 2 * number + (0 if is_first else 1), AT_FIRST if is_first else LATER
+                    self.left[edge.move, number] = self.write_bit(code, bit, types, predicates, name, places)
             for number, negation in enumerate(self.automaton.negations):
                 item, predicates = negation.component, predicates_of(AllOf(negation.predicates))
                 bit = self._negation_bit + number
@@ -200,9 +192,6 @@ class _Generator(SaseCode):
         is_complete = move is Move.PROCEED
         walked = walked_by(conjunct, component, is_complete)
         reader = OfRun(self.query, self.registers, None if is_complete else component.name, move is Move.BEGIN)
-        if not walked:
-            code.return_unless(conjunct.expression, reader)
-            return
         for variable, _ in walked:
             self._collect(code, variable, reader)
         with self.each_choice(code, walked, reader):

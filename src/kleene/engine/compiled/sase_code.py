@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
 from kleene.automaton.model import FormulaClass, Predicate
-from kleene.engine.compiled.code import Code
+from kleene.engine.compiled.code import Code, NotExpressibleError
 from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.negation_index import REACH
@@ -39,6 +39,11 @@ class Gap:
 class SaseCode:
     query: AnalyzedQuery
     layout: Layout
+
+    def check_bits(self, of_a_component: int) -> None:
+        components, negations = len(self.query.components), len(self.query.negations)
+        if of_a_component * components + negations > MOST_BITS:
+            raise NotExpressibleError(f"a pattern of {components} components and {negations} negations")
 
     # --- what depends on one event alone -------------------------------------------------------------------------
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
 from kleene.automaton.model import classified
 from kleene.automaton.nfa import reads_alone
-from kleene.engine.compiled.code import Code, NotExpressibleError
+from kleene.engine.compiled.code import Code
 from kleene.engine.compiled.columns import Layout, times_signature
-from kleene.engine.compiled.loading import CUBE, ROW_TABLE, TABLE, VECTOR, constants_code, template
+from kleene.engine.compiled.loading import CUBE, ROW_TABLE, TABLE, constants_code, template
 from kleene.engine.compiled.programs import GeneratedCode, made_of
-from kleene.engine.compiled.sase_code import INDEX, MOST_BITS, Gap, SaseCode
+from kleene.engine.compiled.sase_code import INDEX, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, OfMatch, OneEvent, Rows
 from kleene.ir.options import WindowUnit
 from kleene.plan.operators import (
@@ -46,7 +46,7 @@ def {name}(found, count, {arguments}):
                 found[kept, c] = found[m, c]
             kept += 1
     return kept"""
-_TYPES = {"codes": TABLE, "found": ROW_TABLE, "heads": CUBE, "size": VECTOR, "stack": CUBE}
+_TYPES = {"codes": TABLE, "found": ROW_TABLE, "heads": CUBE, "stack": CUBE}
 """Of those arguments that are something else in other kernels."""
 
 
@@ -110,9 +110,7 @@ class _Generator(SaseCode):
     left_to_judge: dict[int, tuple[Conjunct, ...]] = field(default_factory=dict)  # by negation
 
     def module(self) -> GeneratedSequence:
-        count = len(self.query.components)
-        if count + len(self.query.negations) > MOST_BITS:
-            raise NotExpressibleError(f"a pattern of {count} components and {len(self.query.negations)} negations")
+        self.check_bits(1)
         classify = self._classify()
         parts = [self.window_function(), self._key_of(), self._scan_ok(), template("negation")]
         parts.append(self._bound_ok())
