@@ -18,6 +18,7 @@ from kleene.engine.compiled.columns import (
     attribute_array,
     check_readable,
     computed_array,
+    encoded_values,
 )
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.events import TYPE_OF_EVENT
@@ -120,13 +121,9 @@ def _value_codes(column: pa.ChunkedArray, name: str, null_is_a_key: bool) -> tup
     """For each row the number of its value; -1 where a NULL or NaN is none."""
     if pa.types.is_dictionary(column.type) and column.null_count and null_is_a_key:
         column = column.cast(column.type.value_type)
-    if pa.types.is_dictionary(column.type):
-        encoded = column.combine_chunks()
-    else:
-        how = "encode" if null_is_a_key else "mask"
-        encoded = sortable(column, name).combine_chunks().dictionary_encode(null_encoding=how)
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = sortable(column, name)
+    encoded = encoded_values(column, "encode" if null_is_a_key else "mask")
     indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     if not null_is_a_key and pa.types.is_floating(encoded.dictionary.type):
         is_nan = np.append(np.isnan(encoded.dictionary.to_numpy(zero_copy_only=False)), False)
@@ -189,9 +186,7 @@ def _column(
 
 
 def _missing(wanted: MissingFrom, table: pa.Table, schema: Schema) -> Array:
-    encoded = table.column(TYPE_OF_EVENT).combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
+    encoded = encoded_values(table.column(TYPE_OF_EVENT))
     lacks = [not all(schema.has(name, item) for item in wanted.attributes) for name in encoded.dictionary.to_pylist()]
     by_type = np.array(lacks or [False], np.uint8)
     return np.ascontiguousarray(by_type[encoded.indices.to_numpy(zero_copy_only=False)])

@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kleene.engine.compiled.arrays.advance_counters import (
-    ADVANCE_COUNTERS,
-    ADVANCE_EDGES,
-    ADVANCE_KEPT,
-    ADVANCE_NODES,
-    ADVANCE_RUNS,
-    ADVANCE_VERSIONS,
-)
+from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS
 from kleene.engine.compiled.arrays.edges import EDGE_BEFORE, EDGE_COLUMNS, EDGE_NEXT, EDGE_VERSION
 from kleene.engine.compiled.arrays.nodes import (
@@ -42,8 +35,6 @@ from kleene.engine.compiled.registers import Registers
 from kleene.engine.saved_parts import SavedParts, require, require_older, require_within
 
 ROOM = 1024
-_USED = (ADVANCE_NODES, ADVANCE_EDGES, ADVANCE_VERSIONS)
-"""Where the counters say how many nodes, edges and versions there are."""
 Root = tuple[Array, Array]
 """An array of runs, and the rows of it that are in use."""
 
@@ -51,29 +42,44 @@ Root = tuple[Array, Array]
 class Buffer:
     """The match buffer and the runs of all partitions, as arrays with room to grow."""
 
-    def __init__(self, integers: int, floats: int) -> None:
-        self.integers, self.floats = integers, floats
-        self.counts = np.zeros(ADVANCE_COUNTERS, np.int64)
+    def __init__(self, registers: Registers) -> None:
+        self.st = Counters("advance_counters")
         self.slots = np.zeros(4096, np.int64)  # as many as a power of two
         columns = (NODE_COLUMNS, EDGE_COLUMNS, VERSION_COLUMNS, COMPLETION_COLUMNS)
         self.node, self.edge, self.version, self.done = (np.zeros((ROOM, count), np.int64) for count in columns)
-        self.stored, self.kept, self.runs, self.new = (Runs.empty(ROOM, integers, floats) for _ in range(4))
+        self.stored, self.kept, self.runs, self.new = (Runs.empty(ROOM, registers) for _ in range(4))
 
     @property
-    def arrays(self) -> tuple[Array, ...]:
-        """All of them, as the kernel takes them."""
-        runs = (*self.stored, *self.kept, *self.runs, *self.new)
-        return (*runs, self.node, self.edge, self.version, self.done, self.slots)
+    def counts(self) -> Array:
+        """The counters as the kernel takes them."""
+        return self.st.array
+
+    @property
+    def all_runs(self) -> tuple[Array, ...]:
+        """The arrays of runs, as the kernel takes them."""
+        return (*self.stored, *self.kept, *self.runs, *self.new)
+
+    @property
+    def graph(self) -> tuple[Array, ...]:
+        """The others, as the kernel takes them."""
+        return self.node, self.edge, self.version, self.done, self.slots
 
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays)
+        return sum(array.nbytes for array in (*self.all_runs, *self.graph))
 
     def saved(self, runs: int) -> dict[str, Array]:
         """The parts of a snapshot; so many runs are stored."""
-        nodes, edges, versions = (int(self.counts[counter]) for counter in _USED)
-        graph = {"node": self.node[:nodes], "edge": self.edge[:edges], "version": self.version[:versions]}
+        graph = {name: getattr(self, name)[:used] for name, used in self._used.items()}
         return graph | self.stored.saved(runs)
+
+    @property
+    def _used(self) -> dict[str, int]:
+        """How many nodes, edges and versions there are."""
+        return {"node": self.st.nodes, "edge": self.st.edges, "version": self.st.versions}
+
+    def _use(self, nodes: int, edges: int, versions: int) -> None:
+        self.st.nodes, self.st.edges, self.st.versions = nodes, edges, versions
 
     def make_larger(self, times: int) -> None:
         for name in ("node", "edge", "version", "done"):
@@ -81,14 +87,13 @@ class Buffer:
 
     def grow(self, waiting_runs: int) -> None:
         """Doubles the room of what is more than half full; `waiting_runs` must fit when they are loaded."""
-        counts = self.counts
-        need = 2 * counts[ADVANCE_RUNS] + 2
-        for name, used in zip(("node", "edge", "version", "done"), (*counts[list(_USED)], 0), strict=True):
+        need = 2 * self.st.runs + 2
+        for name, used in {**self._used, "done": 0}.items():
             array = getattr(self, name)
             if 2 * (used + need) > len(array):
                 setattr(self, name, grown(array, 2 * max(len(array), used + need)))
-        runs = max(int(counts[ADVANCE_RUNS]), waiting_runs)
-        for name, used in (("runs", 3 * runs + 3), ("new", 2 * runs + 2), ("kept", int(counts[ADVANCE_KEPT]) + runs)):
+        runs = max(self.st.runs, waiting_runs)
+        for name, used in (("runs", 3 * runs + 3), ("new", 2 * runs + 2), ("kept", self.st.kept + runs)):
             if 2 * used > len(getattr(self, name).i):
                 setattr(self, name, getattr(self, name).grown(4 * used))
         while len(self.slots) < 4 * (3 * runs + 3):
@@ -103,20 +108,20 @@ class Buffer:
             self._keep_versions(roots, heads, loops)
 
     def _keep_lists(self, roots: list[Root], heads: Array, window: tuple[Any, ...], loops: SharedLoops) -> None:
-        nodes = int(self.counts[ADVANCE_NODES])
+        nodes = self.st.nodes
         loops["live_heads"](heads, self.node, *window)
         now = np.full(max(nodes, 1), -1, np.int64)
         np.maximum.at(now, heads, self.node[heads, NODE_ROW])
         loops["mark_merged"](self.node, nodes, now, *window)
-        self.counts[ADVANCE_NODES] = loops["pack_merged"](self.node, nodes, now)
+        self.st.nodes = loops["pack_merged"](self.node, nodes, now)
         _renumber(roots, RUN_HEAD, now[heads])
 
     def _keep_versions(self, roots: list[Root], heads: Array, loops: SharedLoops) -> None:
         labels = np.ascontiguousarray(np.concatenate([runs[rows, RUN_VERSION] for runs, rows in roots]))
-        marks = [np.zeros(int(self.counts[at]) + 1, np.int64) for at in _USED]
+        marks = [np.zeros(used + 1, np.int64) for used in self._used.values()]
         loops["mark_versions"](heads, labels, self.node, self.edge, self.version, *marks)
         node_numbers, edge_numbers, version_numbers = (_numbers(mark) for mark in marks)
-        edges, versions = int(self.counts[ADVANCE_EDGES]), int(self.counts[ADVANCE_VERSIONS])
+        edges, versions = self.st.edges, self.st.versions
         followers, origins = np.empty(edges + 1, np.int64), np.empty(versions + 1, np.int64)
         followers[-1] = origins[-1] = -1  # so that -1 stays -1
         loops["resolve"](np.ascontiguousarray(self.edge[:edges, EDGE_NEXT]), marks[1], followers)
@@ -134,7 +139,7 @@ class Buffer:
         version[:, VERSION_PREFIX] = version_numbers[version[:, VERSION_PREFIX]]
         for name, kept in (("node", node), ("edge", edge), ("version", version)):
             getattr(self, name)[: len(kept)] = kept
-        self.counts[list(_USED)] = len(node), len(edge), len(version)
+        self._use(len(node), len(edge), len(version))
         _renumber(roots, RUN_HEAD, node_numbers[heads])
         _renumber(roots, RUN_VERSION, version_numbers[labels])
 
@@ -160,9 +165,9 @@ def loaded_buffer(
     require(bool((stored_i[:, RUN_STATE] == node[stored_i[:, RUN_HEAD], NODE_COMPONENT]).all()), "stored_i")
     require_within(stored_i[:, RUN_START], 0, kept, "stored_i")
     registers.require_values(stored_i, strings, len(node))
-    buffer = Buffer(stored_i.shape[1], stored.f.shape[1])
-    for at, name, array in zip(_USED, ("node", "edge", "version"), (node, edge, version), strict=True):
-        buffer.counts[at] = len(array)
+    buffer = Buffer(registers)
+    buffer._use(len(node), len(edge), len(version))
+    for name, array in (("node", node), ("edge", edge), ("version", version)):
         setattr(buffer, name, grown(array, max(2 * len(array), ROOM)))
     buffer.stored = stored.grown(max(len(stored_i), ROOM))
     return buffer

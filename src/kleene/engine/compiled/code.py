@@ -72,6 +72,8 @@ class Reader:
         """An attribute, an aggregate, or another node that depends on the events."""
         if isinstance(expression, (ir.Attribute, MissingFrom)):
             return self.of_event(code.layout.column(expression), expression, code)
+        if isinstance(expression, ir.IfPresent):
+            return self._if_present(expression, code)
         raise NotExpressibleError(f"{type(expression).__name__.lower()} of another row")
 
     def one_event(self, expression: ir.Expr) -> ir.Expr | None:
@@ -81,6 +83,19 @@ class Reader:
     def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
         """The column's value for the event that the node reads."""
         return code.column(column, self.row)
+
+    def _if_present(self, expression: ir.IfPresent, code: Code) -> Truth:
+        """TRUE where an attribute that the predicate reads is missing from its event's type."""
+        missing: list[Truth] = []
+        for node in ir.walk(expression.predicate):
+            if isinstance(node, ir.Attribute) and node.position not in (ir.Position.ALL, ir.Position.SO_FAR):
+                column = code.layout.column(MissingFrom((node.name,), type=BOOLEAN))
+                found = self.of_event(column, node, code)
+                missing.append(found if isinstance(found, Truth) else as_truth(found))
+        inner = code.truth(expression.predicate, self)
+        lacks = code.temp("(" + " or ".join(part.true for part in missing) + ")") if missing else "False"
+        bad = None if inner.bad is None else f"(not {lacks} and {inner.bad})"
+        return Truth(f"({lacks} or {inner.true})", f"(not {lacks} and {inner.false})", bad)
 
 
 @dataclass(slots=True)

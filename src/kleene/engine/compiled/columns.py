@@ -167,9 +167,7 @@ class Dictionary:
 
     def codes(self, column: pa.ChunkedArray) -> Array:
         """The code of each value; of NULL, 0."""
-        encoded = column.combine_chunks().dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
+        encoded = encoded_values(column)
         texts = encoded.dictionary.to_pylist()
         indices: Array = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False).astype(np.int64)
         if not self.strings:
@@ -236,21 +234,20 @@ def check_readable(column: pa.ChunkedArray, type_: Type, name: str) -> None:
         attribute_array(pa.table({name: column}), name, type_, Dictionary())
 
 
+_CASTS: dict[Type, tuple[pa.DataType, ...]] = {
+    INTEGER: (pa.int64(),),
+    FLOAT: (pa.float64(),),
+    DATE: (pa.date32(), pa.int32(), pa.int64()),
+    DURATION: (pa.duration("us"), pa.int64()),
+    BOOLEAN: (pa.uint8(),),
+}
+
+
 def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
+    is_timestamp = isinstance(type_, TimestampType)
     try:
-        match type_:
-            case TimestampType():
-                column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-            case _ if type_ == INTEGER:
-                column = column.cast(pa.int64())
-            case _ if type_ == FLOAT:
-                column = column.cast(pa.float64())
-            case _ if type_ == DATE:
-                column = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-            case _ if type_ == DURATION:
-                column = column.cast(pa.duration("us")).cast(pa.int64())
-            case _ if type_ == BOOLEAN:
-                column = column.cast(pa.uint8())
+        for step in [pa.timestamp("us", column.type.tz), pa.int64()] if is_timestamp else _CASTS.get(type_, ()):
+            column = column.cast(step)
     except pa.ArrowInvalid:
         return None
     if column.null_count:
@@ -307,6 +304,14 @@ def computed_array(
     return values[numbers], mask[numbers]
 
 
+def encoded_values(column: pa.ChunkedArray, nulls: str = "mask") -> pa.DictionaryArray:
+    """The column with its values numbered, as they are where they are numbered already."""
+    encoded = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        encoded = encoded.dictionary_encode(null_encoding=nulls)
+    return encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+
+
 def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
     """For each row, the number of its combination of values; and how many there are."""
     numbers, count = np.zeros(table.num_rows, np.int64), 1 if table.num_rows else 0
@@ -314,9 +319,7 @@ def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
         column = decoded(table.column(name))
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.decimal128(38, column.type.scale))  # Arrow encodes no narrow ones
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
+        encoded = encoded_values(column, "encode")
         own = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
         numbers = numbers * max(len(encoded.dictionary), 1) + own
         _, numbers = np.unique(numbers, return_inverse=True)

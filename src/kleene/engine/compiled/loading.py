@@ -29,6 +29,7 @@ _NAMES = {
 }
 _TYPES = {name: type_ for type_, names in _NAMES.items() for name in names.split()}
 """The types of kernels' arguments by their names; what is not here is a vector."""
+_TAKEN_APART = re.compile(r"^    (\w+(?:, \w+)+) = (\w+)$", re.MULTILINE)
 
 _SHARED = (
     "merged_matches",
@@ -59,12 +60,23 @@ def constants_code(values: Mapping[str, object]) -> str:
 
 
 def signatures_in(source: str, results: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
-    """The signatures of functions of which the results are given; `types` are those that the module knows better."""
+    """The signatures of functions of which the results are given; `types` are those that the module knows better.
+
+    An argument that the function takes apart into several names is a tuple of these.
+    """
     found = {}
     for name, result in results.items():
-        arguments = source.split(f"\ndef {name}(", 1)[1].split(")", 1)[0].replace(",", " ").split()
-        found[name] = f"{result}({', '.join(types.get(own) or _TYPES.get(own, VECTOR) for own in arguments)})"
+        arguments, body = source.split(f"\ndef {name}(", 1)[1].split("):\n", 1)
+        tuples = {whole: parts for parts, whole in _TAKEN_APART.findall(body.split("\ndef ", 1)[0])}
+        own = [_type_of(argument, tuples, types) for argument in arguments.replace(",", " ").split()]
+        found[name] = f"{result}({', '.join(own)})"
     return found
+
+
+def _type_of(name: str, tuples: Mapping[str, str], types: Mapping[str, str]) -> str:
+    if name in tuples:
+        return f"Tuple(({', '.join(_type_of(part, {}, types) for part in tuples[name].split(', '))}))"
+    return types.get(name) or _TYPES.get(name, VECTOR)
 
 
 def _below_the_line(name: str) -> str:

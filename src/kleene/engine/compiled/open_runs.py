@@ -29,8 +29,10 @@ class Runs(NamedTuple):
     f: Array
 
     @classmethod
-    def empty(cls, room: int, integers: int, floats: int) -> Runs:
-        return cls(np.zeros((room, integers), np.int64), np.zeros((room, max(floats, 1)), np.float64))
+    def empty(cls, room: int, registers: Registers) -> Runs:
+        return cls(
+            np.zeros((room, registers.columns), np.int64), np.zeros((room, max(registers.floats, 1)), np.float64)
+        )
 
     def grown(self, length: int) -> Runs:
         return Runs(grown(self.i, length), grown(self.f, length))
@@ -41,7 +43,7 @@ class Runs(NamedTuple):
 
     @classmethod
     def load(cls, parts: SavedParts, registers: Registers) -> Runs:
-        stored_i = parts.array("stored_i", None, registers.first_integer + registers.integers)
+        stored_i = parts.array("stored_i", None, registers.columns)
         return cls(stored_i, parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f"))
 
 
@@ -70,7 +72,7 @@ def stored_runs(
     total = int(counts.sum())
     source = np.repeat(sources - begins_of(counts), counts) + np.arange(total)
     from_kept = np.repeat(is_seen, counts)
-    made = Runs.empty(max(total, room), stored.i.shape[1], stored.f.shape[1])
+    made = Runs(*(np.zeros((max(total, room), array.shape[1]), array.dtype) for array in stored))
     for new, own_kept, own_stored in zip(made, kept, stored, strict=True):
         new[:total][from_kept] = own_kept[source[from_kept]]
         new[:total][~from_kept] = own_stored[source[~from_kept]]

@@ -52,7 +52,7 @@ class _Generator(PatternCode):
         add_event = self._add_event()
         self.registers.check("{} aggregates")
         columns = {
-            "INTEGER_COLUMNS": PARTIAL_REGISTERS + self.registers.integers,
+            "INTEGER_COLUMNS": self.registers.columns,
             "FLOAT_COLUMNS": self.registers.floats,
         }
         parts = [

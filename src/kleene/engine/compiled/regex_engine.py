@@ -12,19 +12,9 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget
+from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.groups import GROUP_STORED_COUNT
-from kleene.engine.compiled.arrays.partial_matches import PARTIAL_REGISTERS, PARTIAL_START, PARTIAL_STATES
-from kleene.engine.compiled.arrays.regex_counters import (
-    REGEX_COUNTERS,
-    REGEX_GROUP,
-    REGEX_KEEPS,
-    REGEX_KEPT,
-    REGEX_MATCHES,
-    REGEX_PARTIAL,
-    REGEX_ROW,
-    REGEX_RUN_LIMIT,
-    REGEX_WORK,
-)
+from kleene.engine.compiled.arrays.partial_matches import PARTIAL_START, PARTIAL_STATES
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_COLUMNS
 from kleene.engine.compiled.arrays.statuses import NEEDS_ROOM, PAUSED, TOO_MANY_RUNS
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown
@@ -58,19 +48,18 @@ class Partial:
     """Arrays of partial matches, and of matches with their registers."""
 
     def __init__(self, registers: Registers) -> None:
-        sizes = ROOM, PARTIAL_REGISTERS + registers.integers, registers.floats
-        self.stored, self.kept, self.open, matched = (Runs.empty(*sizes) for _ in range(4))
+        self.stored, self.kept, self.open, matched = (Runs.empty(ROOM, registers) for _ in range(4))
         self.oi, self.of = matched
         self.found = np.zeros((ROOM, REGEX_MATCH_COLUMNS), np.int64)
 
     @property
-    def arrays(self) -> tuple[Array, ...]:
+    def arrays(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """All of them, as the kernel takes them."""
-        return (*self.stored, *self.kept, *self.open, self.found, self.oi, self.of)
+        return (*self.stored, *self.kept, *self.open), (self.found, self.oi, self.of)
 
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays)
+        return sum(array.nbytes for arrays in self.arrays for array in arrays)
 
     def grow(self, matches: int, partial: int, kept: int) -> None:
         if 2 * matches + 2 > len(self.found):
@@ -132,26 +121,25 @@ class RegexProgress(KeepingProgress):
         given = arguments(generated.layout, table, query.schema, grouped, self.dictionary)
         bits = np.zeros(len(grouped), np.int64)
         partial = Partial(generated.registers) if self.partial is None else self.partial
-        st = np.zeros(REGEX_COUNTERS, np.int64)
-        st[REGEX_RUN_LIMIT], st[REGEX_KEEPS], st[REGEX_WORK] = run_limit, 0 if is_last else 1, WORK_AT_ONCE
+        st = Counters("regex_counters", run_limit=run_limit, keeps=int(not is_last), work=WORK_AT_ONCE)
         automaton = (generated.follow, generated.of_variable, generated.accepting)
         kernel.run("classify", bits, 0, len(bits), *given)
         while True:
-            status = kernel.run("match_events", st, groups, bits, *automaton, *partial.arrays, *given)
-            budget.reach(int(st[REGEX_ROW]))
+            status = kernel.run("match_events", st.array, groups, bits, automaton, *partial.arrays, *given)
+            budget.reach(st.row)
             if status == PAUSED:
                 continue
             if status != NEEDS_ROOM:
                 break
             budget.hold("its partial matches", 3 * partial.bytes)
-            stored = int(groups[st[REGEX_GROUP], GROUP_STORED_COUNT]) if st[REGEX_GROUP] < len(groups) else 0
-            partial.grow(int(st[REGEX_MATCHES]), max(int(st[REGEX_PARTIAL]), stored), int(st[REGEX_KEPT]))
+            stored = int(groups[st.group, GROUP_STORED_COUNT]) if st.group < len(groups) else 0
+            partial.grow(st.matches, max(st.partial, stored), st.kept)
         if status == TOO_MANY_RUNS:
-            position = int(grouped.order[st[REGEX_ROW]])
+            position = int(grouped.order[st.row])
             key = {name: table.column(name)[position].as_py() for name in query.partition_by}
             raise too_many_partial_matches(run_limit, key)
-        budget.count(int(st[REGEX_MATCHES]))
-        return FoundRegex(table, grouped, groups, kernel, self.dictionary, partial, int(st[REGEX_MATCHES]))
+        budget.count(st.matches)
+        return FoundRegex(table, grouped, groups, kernel, self.dictionary, partial, st.matches)
 
     @property
     def runs(self) -> int:

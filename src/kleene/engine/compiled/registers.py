@@ -73,8 +73,9 @@ class Registers:
                 require_within(runs[:, self.place(register)[1]], 0, events + 1, "stored_i")
 
     @property
-    def integers(self) -> int:
-        return sum(register.kind != "f" for register in self.all)
+    def columns(self) -> int:
+        """How many whole numbers a run has, registers and others."""
+        return self.first_integer + sum(register.kind != "f" for register in self.all)
 
     @property
     def floats(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain
 
 import numpy as np
 
@@ -71,15 +71,14 @@ class Tables:
     variables: tuple[str, ...]
     is_excluded: tuple[bool, ...]
     has_choices: bool  # some state has several to go to
-    is_ambiguous: bool  # two ways may be one classification
+    is_ambiguous: bool  # two ways may be one classification: from a state a variable, or the end, is reached twice
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedRows(GeneratedCode):
     tables: Tables
     remembers: bool
-    integers: int
-    floats: int
+    registers: Registers
 
 
 def make_tables(automaton: Automaton) -> Tables:
@@ -88,34 +87,34 @@ def make_tables(automaton: Automaton) -> Tables:
     variables = tuple(dict.fromkeys(variable_of(state) for state in states))
     if len(variables) > MOST_VARIABLES:
         raise NotExpressibleError(f"a pattern of {len(variables)} variables")
-    targets: list[int] = []
-    begins = [0]
     start, *following = automaton.edges[:-1]
-    for edges, at_first_row in [*((edges, False) for edges in following), (start, True), (start, False)]:
-        for edge in edges:
-            is_last = edge.target == automaton.final
-            is_plain = isinstance(edge.formula, Defined)
-            at_start, at_end = (False, False) if is_plain else anchors_of(edge)
-            # Behind a row there is no first row any more; behind the last row nothing can be matched.
-            if (at_start and not at_first_row) or (at_end and not is_last):
-                continue
-            if is_last:
-                targets.append(ACCEPT_AT_END if at_end else ACCEPT)
-            else:
-                targets.append(edge.target - 1)
-        begins.append(len(targets))
+    all_edges = [*((edges, False) for edges in following), (start, True), (start, False)]
+    targets = [_targets(edges, at_first_row, automaton.final) for edges, at_first_row in all_edges]  # by state
     of_states = [variables.index(variable_of(state)) for state in states]
+    following_variables = [[of_states[target] if target >= 0 else -1 for target in own] for own in targets]
     return Tables(
-        np.array(begins, np.int64),
-        np.array(targets or [0], np.int64),
-        np.array([of_states[target] if target >= 0 else -1 for target in targets] or [-1], np.int64),
-        np.array([_next_bits(targets[a:b], of_states) for a, b in pairwise(begins)], np.int64),
+        np.cumsum([0, *map(len, targets)]),
+        np.array([*chain(*targets)] or [0], np.int64),
+        np.array([*chain(*following_variables)] or [-1], np.int64),
+        np.array([_next_bits(own) for own in following_variables], np.int64),
         np.array(of_states, np.int64),
         variables,
         tuple(state.is_excluded for state in states),
-        any(sum(target >= 0 for target in targets[a:b]) > 1 for a, b in pairwise(begins)),
-        _is_ambiguous(targets, begins, of_states),
+        any(sum(target >= 0 for target in own) > 1 for own in targets),
+        any(len(set(own)) < len(own) for own in following_variables),
     )
+
+
+def _targets(edges: Sequence[Edge], at_first_row: bool, final: int) -> list[int]:
+    """Where a state's edges lead to."""
+    targets = []
+    for edge in edges:
+        parts = () if isinstance(edge.formula, Defined) else parts_of(edge.formula)
+        is_last, at_end = edge.target == final, AtEnd() in parts
+        # Behind a row there is no first row any more; behind the last row nothing can be matched.
+        if (AtStart() not in parts or at_first_row) and (is_last or not at_end):
+            targets.append((ACCEPT_AT_END if at_end else ACCEPT) if is_last else edge.target - 1)
+    return targets
 
 
 def variable_of(state: State) -> str:
@@ -123,29 +122,9 @@ def variable_of(state: State) -> str:
     return state.variable
 
 
-def anchors_of(edge: Edge) -> tuple[bool, bool]:
-    parts = parts_of(edge.formula)
-    return AtStart() in parts, AtEnd() in parts
-
-
-def _is_ambiguous(targets: list[int], begins: list[int], of_states: list[int]) -> bool:
-    """Whether from some state the same variable leads to two states, or the end can be reached twice."""
-    for begin, end in pairwise(begins):
-        variables = [of_states[target] if target >= 0 else -1 for target in targets[begin:end]]
-        if len(set(variables)) < len(variables):
-            return True
-    return False
-
-
-def _next_bits(targets: list[int], of_states: list[int]) -> int:
+def _next_bits(variables: Sequence[int]) -> int:
     """The variables that can come next, a bit each; and the bit that every row has, where a match can end."""
-    found = 0
-    for target in targets:
-        if target < 0:
-            found |= 1 << ANY_ROW
-        else:
-            found |= 1 << of_states[target]
-    return found
+    return sum(1 << (variable if variable >= 0 else ANY_ROW) for variable in set(variables))
 
 
 def _late_first(register: Register) -> tuple[int, int]:
@@ -237,8 +216,7 @@ class _Generator(PatternCode):
         parts = [constants, in_window, classify, bind, fits_run if looks else "", template("rows")]
         times = times_signature(self.query.time_type)
         made = made_of(parts, self.layout, {"classify": "void", "search": "int64"}, times=times)
-        integers, floats = FRAME_REGISTERS + self.registers.integers, max(self.registers.floats, 1)
-        return GeneratedRows(*made, self.tables, self._remembers(looks), integers, floats)
+        return GeneratedRows(*made, self.tables, self._remembers(looks), self.registers)
 
     def _check_match_numbers(self) -> None:
         if self._gives_all and self.tables.is_ambiguous:

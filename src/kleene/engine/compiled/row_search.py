@@ -12,6 +12,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import gathered
+from kleene.engine.compiled.arrays import Counters, statuses
 from kleene.engine.compiled.arrays.row_groups import (
     ROW_GROUP_COLUMNS,
     ROW_GROUP_END,
@@ -28,31 +29,13 @@ from kleene.engine.compiled.arrays.row_matches import (
     ROW_MATCH_NUMBER,
     ROW_MATCH_START,
 )
-from kleene.engine.compiled.arrays.search_counters import (
-    SEARCH_COUNTERS,
-    SEARCH_MATCHES,
-    SEARCH_MATCHES_BEFORE,
-    SEARCH_MORE_ROWS,
-    SEARCH_MOST_STEPS,
-    SEARCH_START,
-    SEARCH_STATES,
-    SEARCH_STATES_BEFORE,
-    SEARCH_WORK,
-)
-from kleene.engine.compiled.arrays.statuses import (
-    DONE,
-    NEEDS_ROOM,
-    NO_ROW_TO_SKIP_TO,
-    OUTPUT_FULL,
-    PAUSED,
-    SKIPS_TO_ITS_START,
-)
 from kleene.engine.compiled.batches import EMPTY, Grouped, arguments, grown, nullable_names
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError, check_span
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.open_runs import Runs
 from kleene.engine.compiled.programs import Compiled, Kernel
+from kleene.engine.compiled.registers import Registers
 from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, look_around
 from kleene.engine.protocol import Time
 from kleene.engine.row_reference import RowMatch, cannot_skip
@@ -66,8 +49,8 @@ WORK_AT_ONCE = 1 << 26
 """How many rows the kernel takes before it pauses, so that limits can be looked at."""
 ALL_AT_ONCE = 1 << 62
 WHY_NOT_TO_SKIP = {
-    NO_ROW_TO_SKIP_TO: "the match has no such row",
-    SKIPS_TO_ITS_START: "it is the row where the match began, which would be found forever",
+    statuses.NO_ROW_TO_SKIP_TO: "the match has no such row",
+    statuses.SKIPS_TO_ITS_START: "it is the row where the match began, which would be found forever",
 }
 MOST_MEMO = 1 << 28
 """The most words for the marks of states that failed; beyond that the engine gives up."""
@@ -171,7 +154,7 @@ class Search:
         self._code, self._table, self._grouped, self._groups, self._budget = code, table, grouped, groups, budget
         self._kernel = code.kernel(nullable, budget)
         self._generated = self._kernel.generated
-        self._arrays = _Arrays(self._generated.integers, self._generated.floats)
+        self._arrays = _Arrays(self._generated.registers)
         self._seen = _Seen(self._generated.tables.variable_of) if self._generated.tables.is_ambiguous else None
 
     def parts(
@@ -192,31 +175,29 @@ class Search:
         rows = len(self._grouped)
         bits = np.zeros(rows, np.int64)
         times = _times(query, self._table, self._grouped, now)
-        st = np.zeros(SEARCH_COUNTERS, np.int64)
-        st[SEARCH_START] = -1
-        st[SEARCH_MORE_ROWS] = 1 if more_rows else 0
-        st[SEARCH_MOST_STEPS] = self._code.run_limit + 100 * rows
-        st[SEARCH_WORK] = WORK_AT_ONCE
+        most = self._code.run_limit + 100 * rows
+        st = Counters("search_counters", start=-1, more_rows=int(more_rows), most_steps=most, work=WORK_AT_ONCE)
         tables, failed = generated.tables, self._marks(rows)
         automaton = (tables.edge_begin, tables.edge_target, tables.edge_variable, tables.next_bits, tables.variable_of)
         searched = self._groups if searches is None else searches
         counted = np.zeros(len(searched), np.int64)  # matches given out before
         self._kernel.run("classify", bits, self._groups, *given)
         while True:
-            room = (*arrays.stack, *arrays.runs, arrays.found, arrays.states)
-            status = self._kernel.run("search", st, searched, bits, times, *automaton, failed, *room, seen, *given)
-            budget.reach(int(st[SEARCH_START]))
-            if status == NEEDS_ROOM:
+            room = ((*arrays.stack, *arrays.runs), (arrays.found, arrays.states))
+            events = (searched, bits, times, automaton, failed)
+            status = self._kernel.run("search", st.array, *events, *room, seen, *given)
+            budget.reach(st.start)
+            if status == statuses.NEEDS_ROOM:
                 budget.hold("the stack of the search", 3 * arrays.stack_bytes)
                 arrays.deepen()
-            elif status == OUTPUT_FULL and 4 * st[SEARCH_MATCHES] + st[SEARCH_STATES] > states_at_once:
+            elif status == statuses.OUTPUT_FULL and 4 * st.matches + st.states > states_at_once:
                 yield self._taken(st, counted, is_last=False)
-            elif status == OUTPUT_FULL:
+            elif status == statuses.OUTPUT_FULL:
                 budget.hold("its matches", 3 * arrays.match_bytes)
                 arrays.widen()
-            elif status != PAUSED:
+            elif status != statuses.PAUSED:
                 break
-        if status != DONE:
+        if status != statuses.DONE:
             raise _failure(status, self._code)
         yield self._taken(st, counted, is_last=True)
 
@@ -229,12 +210,12 @@ class Search:
         self._budget.hold("the marks of what failed", memo_rows * words * 8)
         return np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
 
-    def _taken(self, st: Array, counted: Array, is_last: bool) -> FoundRows:
+    def _taken(self, st: Counters, counted: Array, is_last: bool) -> FoundRows:
         """Takes the matches found so far out of the arrays."""
-        matches = _matches(self._arrays.found[: st[SEARCH_MATCHES]], self._arrays.states[: st[SEARCH_STATES]].copy())
-        st[SEARCH_MATCHES_BEFORE] -= st[SEARCH_MATCHES]
-        st[SEARCH_STATES_BEFORE] -= st[SEARCH_STATES]
-        st[SEARCH_MATCHES] = st[SEARCH_STATES] = 0
+        matches = _matches(self._arrays.found[: st.matches], self._arrays.states[: st.states].copy())
+        st.matches_before -= st.matches
+        st.states_before -= st.states
+        st.matches = st.states = 0
         if self._code.gives_all and self._seen is not None:
             matches = self._seen.distinct(matches)
         self._budget.count(len(matches))
@@ -245,9 +226,9 @@ class Search:
 
 
 class _Arrays:
-    def __init__(self, integers: int, floats: int) -> None:
+    def __init__(self, registers: Registers) -> None:
         self.stack = [np.zeros(ROOM, np.int64) for _ in range(3)]
-        self.runs = Runs.empty(ROOM, integers, floats)
+        self.runs = Runs.empty(ROOM, registers)
         self.found = np.zeros((ROOM, ROW_MATCH_COLUMNS), np.int64)
         self.states = np.zeros(8 * ROOM, np.int64)
 

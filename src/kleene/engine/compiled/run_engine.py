@@ -18,28 +18,14 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.automaton.nfa import nfa_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, arranged, chosen_matches, without_overlaps
-from kleene.engine.compiled.arrays.advance_counters import (
-    ADVANCE_COMPLETIONS,
-    ADVANCE_GROUP,
-    ADVANCE_KEEPS,
-    ADVANCE_KEPT,
-    ADVANCE_LOADED,
-    ADVANCE_NODES,
-    ADVANCE_ROW,
-    ADVANCE_RUN_LIMIT,
-    ADVANCE_RUNS,
-    ADVANCE_STAMP,
-    ADVANCE_WORK,
-)
 from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS
 from kleene.engine.compiled.arrays.groups import GROUP_END, GROUP_FRESH, GROUP_STORED, GROUP_STORED_COUNT
 from kleene.engine.compiled.arrays.nodes import NODE_LIST_START, NODE_ROW, NODE_START
-from kleene.engine.compiled.arrays.runs import RUN_REGISTERS, RUN_START
+from kleene.engine.compiled.arrays.runs import RUN_START
 from kleene.engine.compiled.arrays.statuses import DONE, NEEDS_ROOM, TOO_MANY_RUNS
 from kleene.engine.compiled.arrays.windows import WINDOW_IN_EVENTS
 from kleene.engine.compiled.batches import (
     EMPTY,
-    EMPTY_FLOAT,
     Grouped,
     arguments,
     group,
@@ -251,21 +237,9 @@ class RunProgress(KeepingProgress):
         times = np.ascontiguousarray(grouped.permuted(all_times))
         check_span(times, query.order_by[0])
         groups = groups_of(grouped, old, self.partitions["run_counts"])
-        piece = RunPiece(
-            table,
-            grouped,
-            EMPTY if times.dtype == np.float64 else times,
-            times if times.dtype == np.float64 else EMPTY_FLOAT,
-            self._event_positions(grouped, groups, old),
-            kernel,
-            given,
-            bits,
-            groups,
-            latest_of(all_times, now),
-            self.window,
-            len(query.components),
-            query.partition_by,
-        )
+        events = (times, self._event_positions(grouped, groups, old), kernel, given, bits, groups)
+        known = (latest_of(all_times, now), self.window, len(query.components), query.partition_by)
+        piece = RunPiece(table, grouped, *events, *known)
         self._begin(piece, old, is_last)
         return piece
 
@@ -289,20 +263,17 @@ class RunProgress(KeepingProgress):
         return np.ascontiguousarray(own)
 
     def _begin(self, piece: RunPiece, old: int, is_last: bool) -> None:
-        registers = piece.kernel.generated.registers
         if self.buffer is None:
-            self.buffer = Buffer(RUN_REGISTERS + registers.integers, registers.floats)
+            self.buffer = Buffer(piece.kernel.generated.registers)
             if len(piece.grouped) > 64 * ROOM:
                 self.buffer.make_larger(16)  # so that matches are read out in fewer, larger pieces
         if old:
             self._move_rows(piece, self.buffer)
-        counts = self.buffer.counts
-        counts[ADVANCE_GROUP] = counts[ADVANCE_ROW] = counts[ADVANCE_RUNS] = counts[ADVANCE_LOADED] = 0
-        counts[ADVANCE_COMPLETIONS] = counts[ADVANCE_KEPT] = 0
-        counts[ADVANCE_RUN_LIMIT], counts[ADVANCE_WORK] = self.engine.run_limit, WORK_AT_ONCE
-        counts[ADVANCE_KEEPS] = 0 if is_last else 1
-        if counts[ADVANCE_STAMP] > 2**30:
-            counts[ADVANCE_STAMP] = 0
+        st = self.buffer.st
+        st.group = st.row = st.runs = st.loaded = st.completions = st.kept = 0
+        st.run_limit, st.work, st.keeps = self.engine.run_limit, WORK_AT_ONCE, 0 if is_last else 1
+        if st.stamp > 2**30:
+            st.stamp = 0
             self.buffer.slots[:] = 0
 
     def _move_rows(self, piece: RunPiece, buffer: Buffer) -> None:
@@ -318,7 +289,7 @@ class RunProgress(KeepingProgress):
 
     def _moved(self, buffer: Buffer, places: Array) -> tuple[Array, Array]:
         """The nodes, and the starts of the stored runs, after their events have moved."""
-        nodes, starts = buffer.node[: buffer.counts[ADVANCE_NODES]], buffer.stored.i[: self.runs, RUN_START]
+        nodes, starts = buffer.node[: buffer.st.nodes], buffer.stored.i[: self.runs, RUN_START]
         for column in self._row_columns:
             nodes[:, column] = places[nodes[:, column]]
         starts[:] = places[starts]
@@ -340,15 +311,16 @@ class RunProgress(KeepingProgress):
         """Runs the kernel; gives back control with the completions whenever they must be read out."""
         buffer = self.buffer
         assert buffer is not None
-        counts, current = buffer.counts, np.empty(piece.components, np.int64)
+        st, current = buffer.st, np.empty(piece.components, np.int64)
         while True:
-            status = piece.kernel.run("advance", counts, *piece.events, *buffer.arrays, current, *piece.arguments)
+            arrays = (piece.events, buffer.all_runs, buffer.graph, current)
+            status = piece.kernel.run("advance", st.array, *arrays, *piece.arguments)
             if status == TOO_MANY_RUNS:
-                row = min(int(counts[ADVANCE_ROW]), len(piece.grouped)) - 1
+                row = min(st.row, len(piece.grouped)) - 1
                 raise too_many_runs(piece, row, self.engine.run_limit)
-            self.budget.reach(int(counts[ADVANCE_ROW]))
-            yield buffer.done[: counts[ADVANCE_COMPLETIONS]]
-            counts[ADVANCE_COMPLETIONS] = 0
+            self.budget.reach(st.row)
+            yield buffer.done[: st.completions]
+            st.completions = 0
             if status == DONE:
                 return
             if status == NEEDS_ROOM:
@@ -358,23 +330,22 @@ class RunProgress(KeepingProgress):
         """Drops what no run can reach any more; what is still more than half full gets twice the room."""
         if not self.keeps_buffer:
             self._collect_garbage(piece, buffer, self._roots(piece, buffer))
-        at = buffer.counts[ADVANCE_GROUP]
+        at = buffer.st.group
         self.budget.hold("the match buffer with the runs in it", 3 * buffer.bytes)  # when it grows, old and new
         buffer.grow(int(piece.groups[at, GROUP_STORED_COUNT]) if at < len(piece.groups) else 0)
 
     def _roots(self, piece: RunPiece, buffer: Buffer) -> list[Root]:
         """The arrays of runs, each with the rows of it that are in use."""
-        counts = buffer.counts
-        is_stored = np.arange(len(buffer.stored.i)) < self.runs
+        st, is_stored = buffer.st, np.arange(len(buffer.stored.i)) < self.runs
         # Those of the groups that are done, or loaded, are copies by now.
-        done = piece.groups[: counts[ADVANCE_GROUP] + (1 if counts[ADVANCE_LOADED] else 0)]
+        done = piece.groups[: st.group + (1 if st.loaded else 0)]
         change = np.zeros(len(is_stored) + 1, np.int64)
         np.add.at(change, done[:, GROUP_STORED], 1)
         np.add.at(change, done[:, GROUP_STORED] + done[:, GROUP_STORED_COUNT], -1)
         is_stored &= np.cumsum(change)[:-1] == 0
         return [
-            (buffer.runs.i, np.arange(counts[ADVANCE_RUNS])),
-            (buffer.kept.i, np.arange(counts[ADVANCE_KEPT])),
+            (buffer.runs.i, np.arange(st.runs)),
+            (buffer.kept.i, np.arange(st.kept)),
             (buffer.stored.i, np.flatnonzero(is_stored)),
         ]
 
@@ -444,8 +415,7 @@ class RunProgress(KeepingProgress):
         )
         self._drop_expired(piece, buffer)
         self.dictionary = forget_strings(self.dictionary, registers, buffer.stored.i, self.runs)
-        for counter in (ADVANCE_GROUP, ADVANCE_RUNS, ADVANCE_KEPT, ADVANCE_LOADED):
-            buffer.counts[counter] = 0
+        buffer.st.group = buffer.st.runs = buffer.st.kept = buffer.st.loaded = 0
         self._collect_garbage(piece, buffer, [(buffer.stored.i, np.arange(self.runs))])
         rows, places = self.kept.keep_grouped(piece.table, piece.grouped, self._needed(piece, buffer))
         self.kept_positions = piece.positions[rows]
@@ -457,7 +427,7 @@ class RunProgress(KeepingProgress):
         """The rows of the events that are kept."""
         is_needed = np.zeros(len(piece.grouped), np.bool_)
         for column in self._row_columns:
-            is_needed[buffer.node[: buffer.counts[ADVANCE_NODES], column]] = True
+            is_needed[buffer.node[: buffer.st.nodes, column]] = True
         is_needed[buffer.stored.i[: self.runs, RUN_START]] = True
         if self.pending is not None:
             is_needed[self.pending.matches.positions] = True

@@ -9,37 +9,10 @@ import numpy as np
 
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, as_arguments, chosen_matches
-from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
-from kleene.engine.compiled.arrays.backtrack_counters import (
-    BACKTRACK_COUNTERS,
-    BACKTRACK_MATCHES,
-    BACKTRACK_ROWS,
-    BACKTRACK_RUN_LIMIT,
-    BACKTRACK_START,
-    BACKTRACK_WORK,
-)
+from kleene.engine.compiled.arrays import Counters, statuses
 from kleene.engine.compiled.arrays.completions import COMPLETION_GROUP, COMPLETION_NODE, COMPLETION_ROW
-from kleene.engine.compiled.arrays.expand_counters import (
-    EXPAND_COMPLETION,
-    EXPAND_COUNTERS,
-    EXPAND_DEPTH,
-    EXPAND_MATCHES,
-    EXPAND_MOST,
-    EXPAND_ROWS,
-    TOTAL_MATCHES,
-    TOTAL_ROWS,
-    TOTALS,
-)
+from kleene.engine.compiled.arrays.expand_counters import TOTAL_MATCHES, TOTAL_ROWS, TOTALS
 from kleene.engine.compiled.arrays.own_events import OWN_COLUMNS
-from kleene.engine.compiled.arrays.statuses import (
-    CONTRADICTION,
-    DONE,
-    NEEDS_ROOM,
-    OUTPUT_FULL,
-    PAUSED,
-    TOO_MANY_MATCHES,
-    TOO_MANY_RUNS,
-)
 from kleene.engine.compiled.batches import grown
 from kleene.engine.compiled.buffer import ROOM, Buffer
 from kleene.engine.compiled.columns import Array
@@ -73,40 +46,39 @@ class Expansion:
     ) -> Iterator[tuple[FlatMatches, Array]]:
         """The matches of the completions, in parts, each with the groups of its matches."""
         loops, done = shared_loops(self._jit), len(completions)
-        st, bounds = np.zeros(EXPAND_COUNTERS, np.int64), np.zeros(self._components, np.int64)
+        st, bounds = Counters("expand_counters", most=self._most), np.zeros(self._components, np.int64)
         stack, trail = np.empty(256, np.int64), np.empty(256, np.int64)
-        st[EXPAND_MOST] = self._most
         measured = -1  # the completion of which it is known how many matches it stands for
-        while st[EXPAND_COMPLETION] < done:
+        while st.completion < done:
             room = min(at_once, 4 * done + 1024)
             offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, self._components), np.int64)
             origin, p = np.empty(room, np.int64), self._free_rows(2 * len(stack))
-            written = np.full(int(buffer.counts[ADVANCE_NODES]) + 1, -1, np.int64)
+            written = np.full(buffer.st.nodes + 1, -1, np.int64)
             while True:
                 way, outputs = (stack, trail, bounds), (offsets, lengths, p, origin)
                 if self._is_merged:
                     status = loops["expand_merged"](
-                        st, completions, done, buffer.node, *piece.window_arguments, *way, written, *outputs
+                        st.array, completions, done, buffer.node, *piece.window_arguments, *way, written, *outputs
                     )
                 else:
                     graph = (buffer.node, buffer.edge, buffer.version)
-                    status = loops["expand_versions"](st, completions, done, *graph, *way, *outputs)
-                if status != NEEDS_ROOM:
+                    status = loops["expand_versions"](st.array, completions, done, *graph, *way, *outputs)
+                if status != statuses.NEEDS_ROOM:
                     break
                 stack, trail = grown(stack, 2 * len(stack)), grown(trail, 2 * len(trail))
-            require(status != CONTRADICTION, "node" if self._is_merged else "version")
-            if status == TOO_MANY_MATCHES:
-                raise self._too_many(piece, int(completions[st[EXPAND_COMPLETION], COMPLETION_ROW]))
-            is_within = status == OUTPUT_FULL and st[EXPAND_DEPTH] > 0
-            if is_within and st[EXPAND_COMPLETION] != measured and self._most < NO_LIMIT:
-                measured = int(st[EXPAND_COMPLETION])
+            require(status != statuses.CONTRADICTION, "node" if self._is_merged else "version")
+            if status == statuses.TOO_MANY_MATCHES:
+                raise self._too_many(piece, int(completions[st.completion, COMPLETION_ROW]))
+            is_within = status == statuses.OUTPUT_FULL and st.depth > 0
+            if is_within and st.completion != measured and self._most < NO_LIMIT:
+                measured = st.completion
                 self._check_size(piece, buffer, completions[measured])
-            count, rows = int(st[EXPAND_MATCHES]), int(st[EXPAND_ROWS])
+            count, rows = st.matches, st.rows
             self._rows_used += rows
             if count:
                 groups = completions[origin[:count], COMPLETION_GROUP]
                 yield FlatMatches(offsets[: count + 1], lengths[:count], p[:rows]), groups
-            st[EXPAND_MATCHES] = st[EXPAND_ROWS] = 0
+            st.matches = st.rows = 0
 
     def _check_size(self, piece: RunPiece, buffer: Buffer, completion: Array) -> None:
         """An error if the matches of one completion are too many, or too large, to be made."""
@@ -114,7 +86,7 @@ class Expansion:
         root, stack = int(completion[COMPLETION_NODE]), np.empty(len(piece.grouped) + 1, np.int64)
         measure = shared_loops(self._jit)["measure_merged"]
         status = measure(root, row, self._most, buffer.node, *piece.window_arguments, stack, totals)
-        require(status == DONE, "node")
+        require(status == statuses.DONE, "node")
         if totals[TOTAL_MATCHES] > self._most:
             raise self._too_many(piece, row)
         self.budget.hold("all matches that end at one event", 2 * int(totals[TOTAL_ROWS]) * ROW().itemsize)
@@ -141,27 +113,25 @@ def backtracked(
 
     Gives the matches in parts, each with the groups of its matches.
     """
-    runs, new = (Runs.empty(room, buffer.integers, buffer.floats) for room in (ROOM, 2))
+    runs, new = (Runs.empty(room, piece.kernel.generated.registers) for room in (ROOM, 2))
     resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, OWN_COLUMNS), np.int64)
-    st, rows = np.zeros(BACKTRACK_COUNTERS, np.int64), 8 * ROOM
-    st[BACKTRACK_START], st[BACKTRACK_RUN_LIMIT], st[BACKTRACK_WORK] = -1, run_limit, WORK_AT_ONCE
-    status = PAUSED
-    while status != DONE:
+    st = Counters("backtrack_counters", start=-1, run_limit=run_limit, work=WORK_AT_ONCE)
+    status, rows = statuses.PAUSED, 8 * ROOM
+    while status != statuses.DONE:
         offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
         p, group_of = np.empty(rows, ROW), np.zeros(rows // 4, np.int64)
-        outputs = (offsets, lengths, p, group_of)
-        stack = (*runs, resume, *new, own)
-        status = piece.kernel.run("backtrack", st, *piece.events, *stack, *outputs, buffer.node, *piece.arguments)
-        if status == TOO_MANY_RUNS:
-            raise too_many_runs(piece, max(int(st[BACKTRACK_START]), 0), run_limit)
-        count, used = int(st[BACKTRACK_MATCHES]), int(st[BACKTRACK_ROWS])
-        budget.reach(int(st[BACKTRACK_START]))
+        arrays = (piece.events, (*runs, resume, *new, own), (offsets, lengths, p, group_of), buffer.node)
+        status = piece.kernel.run("backtrack", st.array, *arrays, *piece.arguments)
+        if status == statuses.TOO_MANY_RUNS:
+            raise too_many_runs(piece, max(st.start, 0), run_limit)
+        count, used = st.matches, st.rows
+        budget.reach(st.start)
         yield FlatMatches(offsets[: count + 1], lengths[:count], p[:used].copy()), group_of[:count].copy()
-        st[BACKTRACK_MATCHES] = st[BACKTRACK_ROWS] = 0
-        if status == NEEDS_ROOM:
+        st.matches = st.rows = 0
+        if status == statuses.NEEDS_ROOM:
             budget.hold("the stack of runs", 3 * (runs.i.nbytes + runs.f.nbytes + own.nbytes))
             runs, resume, own = runs.grown(2 * len(resume)), grown(resume, 2 * len(resume)), grown(own, 2 * len(own))
-        if status == OUTPUT_FULL:
+        if status == statuses.OUTPUT_FULL:
             rows = min(4 * rows, ROWS_AT_ONCE) if rows < ROWS_AT_ONCE else 2 * rows if not count else rows
 
 

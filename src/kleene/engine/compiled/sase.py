@@ -111,14 +111,14 @@ class _Generator(SaseCode):
                 if edge.move is Move.PROCEED:
                     self.left[edge.move, number] = tuple(item.conjunct for item in predicates_of(edge.formula))
                 elif edge.move is not Move.IGNORE:
-                    is_first, name = edge.move is Move.BEGIN, self.query.components[number].name
-                    types, predicates = _types_in(edge.formula), predicates_of(edge.formula)
-                    bit, places = 2 * number + (0 if is_first else 1), AT_FIRST if is_first else LATER
-                    self.left[edge.move, number] = self.write_bit(code, bit, types, predicates, name, places)
+                    is_first, types = edge.move is Move.BEGIN, _types_in(edge.formula)
+                    reader = OneEvent(self.query.components[number].name, AT_FIRST if is_first else LATER)
+                    bit, predicates = 2 * number + (0 if is_first else 1), predicates_of(edge.formula)
+                    self.left[edge.move, number] = self.write_bit(code, bit, types, predicates, reader)
             for number, negation in enumerate(self.automaton.negations):
                 item, predicates = negation.component, predicates_of(AllOf(negation.predicates))
-                bit = self._negation_bit + number
-                self.left_to_judge.append(self.write_bit(code, bit, item.types, predicates, item.name, AT_FIRST))
+                bit, reader = self._negation_bit + number, OneEvent(item.name, AT_FIRST)
+                self.left_to_judge.append(self.write_bit(code, bit, item.types, predicates, reader))
             code.line("bits[row] = found")
         return code.function("classify(bits, first, last, columns, ki, kf)")
 
@@ -149,7 +149,7 @@ class _Generator(SaseCode):
             "NEGATIONS": len(query.negations) if ends_runs else 0,
             "NEGATION_BIT": self._negation_bit,
             "NEGATION_GAPS": tuple(item.gap if self._kills(item) else -1 for item in query.negations) or (-1,),
-            "INTEGER_COLUMNS": RUN_REGISTERS + self.registers.integers,
+            "INTEGER_COLUMNS": self.registers.columns,
             "FLOAT_COLUMNS": self.registers.floats,
         }
         return constants_code(constants)

@@ -15,7 +15,6 @@ from kleene.engine.compiled.negation_index import REACH
 from kleene.engine.compiled.sase_readers import OfMatch, OfRun, OneEvent, Rows
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
-from kleene.ir.expr import Position
 from kleene.schema import BOOLEAN, STRING
 
 MOST_BITS = 62
@@ -48,19 +47,12 @@ class SaseCode:
     # --- what depends on one event alone -------------------------------------------------------------------------
 
     def write_bit(
-        self,
-        code: Code,
-        bit: int,
-        types: tuple[str, ...],
-        predicates: Sequence[Predicate],
-        own: str,
-        positions: tuple[Position, ...],
+        self, code: Code, bit: int, types: tuple[str, ...], predicates: Sequence[Predicate], reader: OneEvent
     ) -> tuple[Conjunct, ...]:
         """Sets the bit for an event of the types that satisfies what it alone decides; returns what is left to decide.
 
         A predicate whose machine code may give up is left for where it is needed, with all that stand behind it.
         """
-        reader = OneEvent(own, positions)
         type_test = self.type_test(types)
         parts = [] if type_test is None else [code.truth(type_test, reader)]
         left: list[Conjunct] = []
@@ -138,7 +130,7 @@ class SaseCode:
             with code.block(f"for {at} in {everything}:"):
                 code.line(f"row = negative[{at}]")
                 inside = f"entry_keys[{at}] == {gap.key} and row > {low} and row < {high}"
-                self._write_forbidden(code, negation, reader, at, " and ".join([inside, condition, *gap.ties]), open_)
+                self._write_forbidden(code, negation.name, reader, at, [inside, condition, *gap.ties], open_)
             return
         part, last = code.name(), code.name()
         code.line(f"{part} = {parts[0]}")
@@ -150,7 +142,7 @@ class SaseCode:
             )
             with code.block(f"while {at} < {end} and entry_keys[{at}] == {gap.key} and negative[{at}] < {high}:"):
                 code.line(f"row = negative[{at}]")
-                self._write_forbidden(code, negation, reader, at, " and ".join([condition, *gap.ties]), open_)
+                self._write_forbidden(code, negation.name, reader, at, [condition, *gap.ties], open_)
                 code.line(f"{at} += 1")
             code.line(f"{part} += 1")
 
@@ -172,19 +164,13 @@ class SaseCode:
         return low, high, "True", (f"buckets[{low}]", f"buckets[{high}]")
 
     def _write_forbidden(
-        self,
-        code: Code,
-        negation: NegativeComponent,
-        reader: OfMatch,
-        at: str,
-        condition: str,
-        open_: Sequence[Conjunct],
+        self, code: Code, name: str, reader: OfMatch, at: str, conditions: Sequence[str], open_: Sequence[Conjunct]
     ) -> None:
-        code.line(f"holds = {condition}")
-        reader.walked[negation.name] = Rows("negative", at, "1")
+        code.line(f"holds = {' and '.join(conditions)}")
+        reader.walked[name] = Rows("negative", at, "1")
         for conjunct in open_:
             with code.block("if holds:"):
-                choices = [item for item in conjunct.indexed if item[0] != negation.name]
+                choices = [item for item in conjunct.indexed if item[0] != name]
                 with self.each_choice(code, choices, reader):
                     truth = code.truth(conjunct.expression, reader)
                     code.return_if_bad(truth, conjunct.expression, "holds and ")

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.compiled.code import AtRow, Code, Reader, Scalar, Truth, as_truth, typed
-from kleene.engine.compiled.columns import MissingFrom
 from kleene.engine.compiled.registers import Registers, write_combined
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.schema import BOOLEAN, FLOAT
+from kleene.schema import FLOAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +28,8 @@ AT_FIRST = (Position.EACH, Position.FIRST)
 LATER = (Position.EACH, Position.CURRENT)
 
 
-class SaseReader(Reader):
-    """Reads also predicates that hold where an attribute is missing."""
-
-    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
-        return (
-            _if_present(expression, self, code)
-            if isinstance(expression, ir.IfPresent)
-            else super().read(expression, code)
-        )
-
-
 @dataclass(slots=True)
-class OneEvent(SaseReader):
+class OneEvent(Reader):
     """Reads the current event, which is tried for the variable as its first or as a later one."""
 
     own: str
@@ -58,22 +46,8 @@ class OneEvent(SaseReader):
         return expression
 
 
-def _if_present(expression: ir.IfPresent, reader: Reader, code: Code) -> Truth:
-    """TRUE where an attribute that the predicate reads is missing from its event's type."""
-    missing: list[Truth] = []
-    for node in ir.walk(expression.predicate):
-        if isinstance(node, ir.Attribute) and node.position not in (Position.ALL, Position.SO_FAR):
-            column = code.layout.column(MissingFrom((node.name,), type=BOOLEAN))
-            found = reader.of_event(column, node, code)
-            missing.append(found if isinstance(found, Truth) else as_truth(found))
-    inner = code.truth(expression.predicate, reader)
-    lacks = code.temp("(" + " or ".join(part.true for part in missing) + ")") if missing else "False"
-    bad = None if inner.bad is None else f"(not {lacks} and {inner.bad})"
-    return Truth(f"({lacks} or {inner.true})", f"(not {lacks} and {inner.false})", bad)
-
-
 @dataclass(slots=True)
-class _OfEvents(SaseReader):
+class _OfEvents(Reader):
     """Reads several events; `walked` has the rows of variables, `index` which of them is looked at."""
 
     query: AnalyzedQuery
@@ -114,7 +88,7 @@ class OfRun(_OfEvents):
                 if position is Position.SO_FAR and variable in self.index:
                     return _over_rows(expression, self.walked[variable], self.index[variable], code)
                 return self.registers.aggregate(self._number(variable), expression, code)
-        return SaseReader.read(self, expression, code)
+        return Reader.read(self, expression, code)
 
     def _number(self, variable: str | None) -> int:
         return next(n for n, component in enumerate(self.query.components) if component.name == variable)
@@ -168,7 +142,7 @@ class OfMatch(_OfEvents):
                 rows = self.walked[variable]
                 count = self.index[variable] if position is Position.SO_FAR else rows.count
                 return _over_rows(expression, rows, count, code)
-        return SaseReader.read(self, expression, code)
+        return Reader.read(self, expression, code)
 
     def _place(self, node: ir.Attribute) -> str:
         assert node.variable is not None

@@ -204,13 +204,13 @@ class _Generator(SaseCode):
             for number, component in enumerate(self.query.components):
                 simple = [item.conjunct for item in self._scan.predicates if item.components == (number,)]
                 own = classified(simple, reads_alone(component.name, *AT_FIRST))
-                left = self.write_bit(code, number, component.types, own, component.name, AT_FIRST)
-                self.left_to_scan.append(left)
+                reader = OneEvent(component.name, AT_FIRST)
+                self.left_to_scan.append(self.write_bit(code, number, component.types, own, reader))
             for number in self._judged():
                 item = next(item for item in self._negations if self._number_of(item) == number)
                 own = classified(item.predicates, reads_alone(item.name, *AT_FIRST))
-                bit = len(self.query.components) + number
-                self.left_to_judge[number] = self.write_bit(code, bit, item.types, own, item.name, AT_FIRST)
+                bit, reader = len(self.query.components) + number, OneEvent(item.name, AT_FIRST)
+                self.left_to_judge[number] = self.write_bit(code, bit, item.types, own, reader)
             code.line("bits[row] = found")
             # Without a branch: which events can be used is hard to foresee.
             code.line("relevant[count] = row")

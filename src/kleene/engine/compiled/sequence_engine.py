@@ -18,19 +18,8 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, without_overlaps
+from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.accepts import ACCEPT_RIP, ACCEPT_ROW
-from kleene.engine.compiled.arrays.sequence_counters import (
-    CONSTRUCT_ACCEPT,
-    CONSTRUCT_COMPONENT,
-    CONSTRUCT_TRIED,
-    CONSTRUCT_WORK,
-    CONSTRUCT_WRITTEN,
-    SCAN_ACCEPTS,
-    SCAN_END,
-    SCAN_EVENT,
-    SCAN_ROOM,
-    SEQUENCE_COUNTERS,
-)
 from kleene.engine.compiled.arrays.statuses import DONE, NEEDS_ROOM, TOO_MANY_MATCHES
 from kleene.engine.compiled.arrays.windows import WINDOW_IN_EVENTS
 from kleene.engine.compiled.batches import EMPTY, Arguments, arguments, group, one_group
@@ -106,7 +95,7 @@ class SequencePiece:
 
     @property
     def context(self) -> tuple[Any, ...]:
-        return (self.codes, *self.index.arguments, self.times, self.positions, *self.arguments)
+        return self.codes, *self.index.arguments, self.times, self.positions
 
 
 class SequenceProgress(KeepingProgress):
@@ -251,45 +240,43 @@ class SequenceProgress(KeepingProgress):
         stacks, meter = self.stacks, self.meter
         components = len(self.engine.query.components)
         scan = "scan_basic" if self.engine.is_basic else "scan"
-        st = np.zeros(SEQUENCE_COUNTERS, np.int64)
-        st[CONSTRUCT_WORK] = TRIES_AT_ONCE
         first, last = old, piece.table.num_rows
         if not self.engine.is_basic:
             first, last = int(np.searchsorted(piece.relevant, old)), len(piece.relevant)
-        st[SCAN_EVENT], st[CONSTRUCT_COMPONENT] = first, components
+        st = Counters("sequence_counters", event=first, component=components, work=TRIES_AT_ONCE)
         accepts = np.zeros((BLOCK, ACCEPT_RIP + self.engine.stacked), np.int64)
         scratch = Scratch(components, self.engine.stacked)
-        while st[SCAN_EVENT] < last:
-            begin = int(st[SCAN_EVENT])
-            st[SCAN_END], st[SCAN_ROOM] = min(begin + BLOCK, last), stacks.room
-            st[SCAN_ACCEPTS] = st[CONSTRUCT_ACCEPT] = 0
+        while st.event < last:
+            begin = st.event
+            st.end, st.room = min(begin + BLOCK, last), stacks.room
+            st.accepts = st.accept = 0
             started = perf_counter()
             events = (piece.bits, piece.relevant, piece.codes, piece.times, piece.positions)
             on_stacks = (stacks.stack, stacks.base, stacks.top, stacks.heads, piece.heights)
             rest = (accepts, scratch.at, stacks.node, *piece.arguments)
-            status = piece.kernel.run(scan, st, *events, *on_stacks, *rest)
+            status = piece.kernel.run(scan, st.array, *events, *on_stacks, *rest)
             meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
-            self.budget.reach(int(st[SCAN_EVENT]) if self.engine.is_basic else int(piece.relevant[st[SCAN_EVENT] - 1]))
-            if st[SCAN_ACCEPTS]:
+            self.budget.reach(st.event if self.engine.is_basic else int(piece.relevant[st.event - 1]))
+            if st.accepts:
                 yield from self._construct(piece, st, accepts, scratch)
             if status == NEEDS_ROOM and stacks.room < max(components, stacks.stack.shape[1] // 4):
                 self.budget.hold("the stacks", 3 * stacks.bytes)
                 stacks.grow()
 
-    def _construct(self, piece: SequencePiece, st: Array, accepts: Array, scratch: Scratch) -> Iterator[Array]:
+    def _construct(self, piece: SequencePiece, st: Counters, accepts: Array, scratch: Scratch) -> Iterator[Array]:
         stacks, meter = self.stacks, self.meter
         while True:
             started = perf_counter()
-            st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TRIED] = 0, 0
+            st.written, st.tried = 0, 0
             stack = scratch.stack if self.engine.is_basic else stacks.stack
-            room = (scratch.found, scratch.rows, scratch.cursor, scratch.size, self.engine.run_limit)
-            on_stacks = (stack, stacks.base, stacks.node)
-            status = piece.kernel.run("construct", st, accepts, *room, *on_stacks, *piece.context)
+            room = (scratch.found, scratch.rows, scratch.cursor, scratch.size)
+            rest = ((stack, stacks.base, stacks.node), piece.context, *piece.arguments)
+            status = piece.kernel.run("construct", st.array, accepts, room, self.engine.run_limit, *rest)
             if status == TOO_MANY_MATCHES:
-                raise self._too_many(piece, int(accepts[st[CONSTRUCT_ACCEPT], ACCEPT_ROW]))
-            count = int(st[CONSTRUCT_WRITTEN])
-            meter.add("SequenceConstruction", int(st[CONSTRUCT_TRIED]), count, perf_counter() - started)
+                raise self._too_many(piece, int(accepts[st.accept, ACCEPT_ROW]))
+            count = st.written
+            meter.add("SequenceConstruction", st.tried, count, perf_counter() - started)
             for name in piece.kernel.generated.filters:
                 if count and name not in LATE:
                     count = self._filtered(piece, name, scratch.found, count)
@@ -301,7 +288,7 @@ class SequenceProgress(KeepingProgress):
                     self.budget.count(count)
                 yield found
             if status == DONE:
-                meter.add("accepts", int(st[SCAN_ACCEPTS]), 0, 0.0)
+                meter.add("accepts", st.accepts, 0, 0.0)
                 return
             if status == NEEDS_ROOM:
                 scratch.grow()
@@ -310,7 +297,7 @@ class SequenceProgress(KeepingProgress):
         self.budget.check_time()
         started = perf_counter()
         rows = np.zeros(found.shape[1], np.int64)  # its own: construction goes on from where it was
-        kept = int(piece.kernel.run(name, found, count, rows, *piece.context))
+        kept = int(piece.kernel.run(name, found, count, rows, *piece.context, *piece.arguments))
         self.meter.add(name, count, kept, perf_counter() - started)
         return kept
 

@@ -12,7 +12,12 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from itertools import takewhile
 from pkgutil import iter_modules
+
+import numpy as np
+
+from kleene.engine.matches import Array
 
 _NAME = re.compile(r"\b[A-Z][A-Z_]+\b")
 CONSTANTS_BY_MODULE: dict[str, dict[str, int]] = {
@@ -22,6 +27,37 @@ CONSTANTS_BY_MODULE: dict[str, dict[str, int]] = {
     for module in iter_modules(__path__)
 }
 _CONSTANTS = {name: value for constants in CONSTANTS_BY_MODULE.values() for name, value in constants.items()}
+
+
+class Counters:
+    """`st` of a kernel: what a module names is an attribute here, in small letters and without its first word.
+
+    >>> st = Counters("search_counters", start=-1)
+    >>> st.matches += 2
+    >>> st.start, st.matches, len(st.array)
+    (-1, 2, 11)
+    """
+
+    array: Array
+
+    def __init__(self, module: str, **values: int) -> None:
+        names = list(takewhile(lambda name: not name.endswith("_COUNTERS"), CONSTANTS_BY_MODULE[module]))
+        places = {name.partition("_")[2].lower(): _CONSTANTS[name] for name in names}
+        vars(self).update(_places=places, array=np.zeros(len(places), np.int64))
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> int:
+        return int(self.array[self._place(name)])
+
+    def __setattr__(self, name: str, value: int) -> None:
+        self.array[self._place(name)] = value
+
+    def _place(self, name: str) -> int:
+        places: dict[str, int] = vars(self)["_places"]
+        if name not in places:
+            raise AttributeError(f"no counter {name}")
+        return places[name]
 
 
 def constants_of(text: str) -> str:

@@ -18,28 +18,11 @@ from kleene.engine.compiled.loops.run_formulas import *
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def backtrack(
-    st,
-    groups,
-    bits,
-    times,
-    positions,
-    ri,
-    rf,
-    resume,
-    ni,
-    nf,
-    own,
-    offsets,
-    lengths,
-    p,
-    group_of,
-    node,
-    columns,
-    ki,
-    kf,
-):
+def backtrack(st, events, stack, matched, node, columns, ki, kf):
     """Goes on from where `st` says, and gives back a status. resume[r] is the row that run r goes on with."""
+    groups, bits, times, positions = events
+    ri, rf, resume, ni, nf, own = stack
+    offsets, lengths, p, group_of = matched
     group, start, runs = st[BACKTRACK_GROUP], st[BACKTRACK_START], st[BACKTRACK_RUNS]
     matches, used = st[BACKTRACK_MATCHES], st[BACKTRACK_ROWS]
     limit, splits = st[BACKTRACK_RUN_LIMIT], st[BACKTRACK_SPLITS]

@@ -30,35 +30,16 @@ def may_take(start, row, depth, seen_end, rows, times, ki, kf):
     return in_window(start, row, times, ki, kf)
 
 
-def search(
-    st,
-    groups,
-    bits,
-    times,
-    edge_begin,
-    edge_target,
-    edge_variable,
-    next_bits,
-    variable_of,
-    failed,
-    stack_state,
-    stack_edge,
-    stack_open,
-    ri,
-    rf,
-    found,
-    states,
-    seen,
-    columns,
-    ki,
-    kf,
-):
+def search(st, groups, bits, times, automaton, failed, stack, matched, seen, columns, ki, kf):
     """Searches on from where `st` says, and gives back a status. It pauses between two starts only.
 
     `seen` is empty, or has a mark for each row that was a start before: a search that comes to such a row ends there.
     A match after which one cannot skip is not an error then; it ends the search.
     next_bits[s] has a bit for each variable that can follow state s, and the bit of every row if a match can end.
     """
+    edge_begin, edge_target, edge_variable, next_bits, variable_of = automaton
+    stack_state, stack_edge, stack_open, ri, rf = stack
+    found, states = matched
     group, start, depth = st[SEARCH_GROUP], st[SEARCH_START], st[SEARCH_FRAMES] - 1
     matches, used = st[SEARCH_MATCHES], st[SEARCH_STATES]
     before_matches, before_used = st[SEARCH_MATCHES_BEFORE], st[SEARCH_STATES_BEFORE]

@@ -86,31 +86,11 @@ def merge(left, new, stamp, ri, rf, ni, nf, node, slots):
     return left
 
 
-def advance(
-    st,
-    groups,
-    bits,
-    times,
-    positions,
-    stored_i,
-    stored_f,
-    kept_i,
-    kept_f,
-    ri,
-    rf,
-    ni,
-    nf,
-    node,
-    edge,
-    version,
-    done,
-    slots,
-    current,
-    columns,
-    ki,
-    kf,
-):
+def advance(st, events, all_runs, graph, current, columns, ki, kf):
     """Carries the runs through the events, from where `st` says, and gives back a status."""
+    groups, bits, times, positions = events
+    stored_i, stored_f, kept_i, kept_f, ri, rf, ni, nf = all_runs
+    node, edge, version, done, slots = graph
     group, row, runs = st[ADVANCE_GROUP], st[ADVANCE_ROW], st[ADVANCE_RUNS]
     nodes, edges, versions = st[ADVANCE_NODES], st[ADVANCE_EDGES], st[ADVANCE_VERSIONS]
     matches, stamp, kept = st[ADVANCE_COMPLETIONS], st[ADVANCE_STAMP], st[ADVANCE_KEPT]

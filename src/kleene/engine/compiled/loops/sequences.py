@@ -228,29 +228,11 @@ def leave(st, accept, component, written, together, tried):
     st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TOGETHER], st[CONSTRUCT_TRIED] = written, together, tried
 
 
-def construct(
-    st,
-    accepts,
-    found,
-    rows,
-    cursor,
-    size,
-    limit,
-    stack,
-    base,
-    node,
-    codes,
-    negative,
-    entry_keys,
-    directory,
-    buckets,
-    times,
-    positions,
-    columns,
-    ki,
-    kf,
-):
+def construct(st, accepts, room, limit, stacks, context, columns, ki, kf):
     """Walks back from accepting events and writes sequences, from where `st` says, and gives back a status."""
+    found, rows, cursor, size = room
+    stack, base, node = stacks
+    codes, negative, entry_keys, directory, buckets, times, positions = context
     last = COMPONENTS - 1
     ring = stack.shape[1] - 1
     number, c = st[CONSTRUCT_ACCEPT], st[CONSTRUCT_COMPONENT]
