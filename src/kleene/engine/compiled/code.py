@@ -138,18 +138,20 @@ class Code:
         """The lines as the body of a function."""
         return f"def {head}:\n" + "\n".join(self.lines)
 
+    def return_if(self, test: str, value: object = 0) -> None:
+        with self.block(f"if {test}:"):
+            self.line(f"return {value}")
+
     def return_if_bad(self, value: Scalar | Truth, expression: ir.Expr, where: str = "") -> None:
         """Returns the number of an error if the value of the expression cannot be computed."""
         if value.bad is not None:
-            with self.block(f"if {where}{value.bad}:"):
-                self.line(f"return {self.layout.error(expression)}")
+            self.return_if(f"{where}{value.bad}", self.layout.error(expression))
 
     def return_unless(self, condition: ir.Expr, reader: Reader) -> None:
         """Returns 0 unless the condition holds, or the number of an error."""
         truth = self.truth(condition, reader)
         self.return_if_bad(truth, condition)
-        with self.block(f"if not {truth.true}:"):
-            self.line("return 0")
+        self.return_if(f"not {truth.true}")
 
     def name(self) -> str:
         self._count += 1
@@ -179,7 +181,7 @@ class Code:
         if layout.has_mask[number]:
             mask = self.temp(f"columns[{2 * number + 2}][{row}]")
             null = f"({mask} == {IS_NULL})"
-            bad = f"({mask} == {IS_BAD})" if column.attribute is None else None
+            bad = None if isinstance(column.expression, ir.Attribute) else f"({mask} == {IS_BAD})"
         if column.kind == "b":
             return as_truth(Scalar(value, null, bad))
         return Scalar(self.temp(value), null, bad)
@@ -300,7 +302,7 @@ class Code:
             if bad is not None:
                 own_false = f"(not {bad} and {own_false})"
             bad = _either(bad, new)
-            false = _either_code(false, own_false)
+            false = own_false if false == "False" else f"({false} or {own_false})"
             true = item.true if true == "True" else f"({true} and {item.true})"
             combined = self._short(Truth(true, false, bad))
             true, false, bad = combined.true, combined.false, combined.bad
@@ -584,10 +586,6 @@ def _either(left: str | None, right: str | None) -> str | None:
     if left is None or right is None or left == right:
         return left if left is not None else right
     return f"({left} or {right})"
-
-
-def _either_code(left: str, right: str) -> str:
-    return right if left == "False" else f"({left} or {right})"
 
 
 def _chosen(test: str, left: str | None, right: str | None) -> str | None:

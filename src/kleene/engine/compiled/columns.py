@@ -65,10 +65,6 @@ class Column:
     expression: ir.Expr
     kind: str
 
-    @property
-    def attribute(self) -> str | None:
-        return self.expression.name if isinstance(self.expression, ir.Attribute) else None
-
 
 @dataclass(frozen=True, slots=True)
 class MissingFrom(ir.Expr):

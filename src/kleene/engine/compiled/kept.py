@@ -27,12 +27,15 @@ class KeepingProgress:
         self.nullable: frozenset[str] = frozenset()
 
     def behind_kept(self, events: pa.Table, is_last: bool, numbers: Array | None = None) -> tuple[pa.Table, Array]:
-        """The kept events and these as one table, and the numbers of their partitions, where they are not known yet."""
+        """The kept events and these as one table, and the numbers of their partitions, which may be known already."""
+        kept = self.kept.table
         if numbers is None:
-            numbers = self.partitions.numbers(events, is_whole=is_last and self.kept.table is None)
-        table, numbers = self.kept.in_front_of(events, numbers)
-        self.nullable |= nullable_names(table)
-        return table, numbers
+            numbers = self.partitions.numbers(events, is_whole=is_last and kept is None)
+        if kept is not None:
+            events = pa.concat_tables([kept, events.select(kept.column_names)])
+            numbers = np.concatenate([self.kept.numbers, numbers])
+        self.nullable |= nullable_names(events)
+        return events, numbers
 
     def forget_partitions(self, used: Array) -> Array | None:
         """Forgets partitions that are not used and of which nothing is kept; if one comes again, it begins anew.
@@ -75,17 +78,10 @@ class KeptEvents:
     def bytes(self) -> int:
         return 0 if self.table is None else int(self.table.nbytes)
 
-    def in_front_of(self, piece: pa.Table, numbers: Array) -> tuple[pa.Table, Array]:
-        """The kept events and the piece as one table; so many of its first rows as are kept are old."""
-        if self.table is None:
-            return piece, numbers
-        whole = pa.concat_tables([self.table, piece.select(self.table.column_names)])
-        return whole, np.concatenate([self.numbers, numbers])
-
     def keep(self, table: pa.Table, rows: Array, numbers: Array) -> Array:
         """Keeps these rows of the table, whose partitions have the numbers; returns each row's new place, or -1."""
         self.table, self.numbers, self.origins = table.take(pa.array(rows)).combine_chunks(), numbers, rows
-        return _places(rows, table.num_rows)
+        return places_of(rows, table.num_rows)
 
     def keep_grouped(self, table: pa.Table, grouped: Grouped, rows: Array) -> tuple[Array, Array]:
         """Keeps these of the grouped rows.
@@ -97,7 +93,7 @@ class KeptEvents:
         rows = rows[in_table]
         numbers = np.repeat(grouped.numbers, grouped.sizes)[rows]
         self.keep(table, positions[in_table], numbers)
-        return rows, _places(rows, len(grouped))
+        return rows, places_of(rows, len(grouped))
 
     def saved(self) -> dict[str, Any]:
         return {"kept_table": self.table, "kept_numbers": self.numbers}
@@ -108,7 +104,8 @@ class KeptEvents:
         self.numbers = parts.array("kept_numbers", len(self), low=lowest, high=len(partitions))
 
 
-def _places(rows: Array, count: int) -> Array:
+def places_of(rows: Array, count: int) -> Array:
+    """Where each of so many rows stands among these, -1 for those that are not there."""
     places = np.full(count, -1, np.int64)
     places[rows] = np.arange(len(rows))
     return places

@@ -30,9 +30,8 @@ class Runs(NamedTuple):
 
     @classmethod
     def empty(cls, room: int, registers: Registers) -> Runs:
-        return cls(
-            np.zeros((room, registers.columns), np.int64), np.zeros((room, max(registers.floats, 1)), np.float64)
-        )
+        floats = np.zeros((room, max(registers.floats, 1)), np.float64)
+        return cls(np.zeros((room, registers.columns), np.int64), floats)
 
     def grown(self, length: int) -> Runs:
         return Runs(grown(self.i, length), grown(self.f, length))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.automaton.model import Automaton, Edge
+from kleene.automaton.model import Automaton
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_REGISTERS
 from kleene.engine.compiled.code import Code, NotExpressibleError, Reader, Scalar, Truth, typed
 from kleene.engine.compiled.columns import Array, Layout
@@ -51,26 +51,20 @@ class _Generator(PatternCode):
         measured, collects = self._measured()
         add_event = self._add_event()
         self.registers.check("{} aggregates")
-        columns = {
-            "INTEGER_COLUMNS": self.registers.columns,
-            "FLOAT_COLUMNS": self.registers.floats,
-        }
-        parts = [
-            constants_code({"ALLOCATES": False, **columns}),
-            code.function("classify(bits, first, last, columns, ki, kf)"),
-        ]
-        made = made_of(
-            [*parts, holds, add_event, template("regex")], self.layout, {"classify": "void", "match_events": "int64"}
-        )
+        columns = {"INTEGER_COLUMNS": self.registers.columns, "FLOAT_COLUMNS": self.registers.floats}
+        classify = code.function("classify(bits, first, last, columns, ki, kf)")
+        parts = [constants_code({"ALLOCATES": False, **columns}), classify, holds, add_event, template("regex")]
+        made = made_of(parts, self.layout, {"classify": "void", "match_events": "int64"})
         start, *following = automaton.edges[:-1]
+        # The start, where no edge leads, is not counted.
+        targets = [[edge.target for edge in edges if edge.target != automaton.final] for edges in [*following, start]]
+        follow = [sum(1 << (target - 1) for target in own) for own in targets]
+        of_variable = [sum(1 << n for n, state in enumerate(states) if state.variable == name) for name in variables]
         return GeneratedRegex(
             *made,
             self.registers,
-            np.array([_mask(edges, automaton) for edges in [*following, start]], np.int64),
-            np.array(
-                [sum(1 << n for n, state in enumerate(states) if state.variable == name) for name in variables],
-                np.int64,
-            ),
+            np.array(follow, np.int64),
+            np.array(of_variable, np.int64),
             sum(1 << n for n, edges in enumerate(following) if any(e.target == automaton.final for e in edges)),
             measured,
             collects,
@@ -108,11 +102,6 @@ class _Generator(PatternCode):
                 write_update(register, self.registers, code, reader, False, arrays)
         code.line("return 0")
         return code.function("add_event(target, row, ri, rf, columns, ki, kf)")
-
-
-def _mask(edges: tuple[Edge, ...], automaton: Automaton) -> int:
-    """The states that the edges lead to, a bit each; the start, where no edge leads, is not counted."""
-    return sum(1 << (edge.target - 1) for edge in edges if edge.target != automaton.final)
 
 
 def _parts(node: ir.Aggregate) -> list[tuple[str, ir.Expr | None]]:

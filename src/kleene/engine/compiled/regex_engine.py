@@ -19,7 +19,7 @@ from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_COLUMNS
 from kleene.engine.compiled.arrays.statuses import NEEDS_ROOM, PAUSED, TOO_MANY_RUNS
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown
 from kleene.engine.compiled.columns import Array, Dictionary
-from kleene.engine.compiled.kept import KeepingProgress, Partitions
+from kleene.engine.compiled.kept import KeepingProgress, Partitions, places_of
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.open_runs import Runs, groups_of, require_run_counts, stored_runs
 from kleene.engine.compiled.programs import Compiled, Kernel
@@ -105,10 +105,8 @@ class RegexProgress(KeepingProgress):
         grouped = group(codes, max(len(self.partitions), 1), self.engine.jit)
         groups = groups_of(grouped, old, self.partitions["counts"])
         if self.partial is not None and old:
-            places = np.empty(table.num_rows, np.int64)
-            places[grouped.order] = np.arange(len(grouped.order))
             starts = self.partial.stored.i[: self.runs, PARTIAL_START]
-            starts[:] = places[starts]
+            starts[:] = places_of(grouped.order, table.num_rows)[starts]
         found = self._found(table, grouped, groups, is_last)
         if not is_last:
             self._retain(found)

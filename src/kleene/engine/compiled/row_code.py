@@ -219,10 +219,9 @@ class _Generator(PatternCode):
         return GeneratedRows(*made, self.tables, self._remembers(looks), self.registers)
 
     def _check_match_numbers(self) -> None:
-        if self._gives_all and self.tables.is_ambiguous:
-            for _, condition in self.query.conditions:
-                if any(isinstance(node, ir.MatchNumber) for node in ir.walk(condition)):
-                    raise NotExpressibleError("MATCH_NUMBER() in a condition where ways must be told apart first")
+        nodes = (node for _, condition in self.query.conditions for node in ir.walk(condition))
+        if self._gives_all and self.tables.is_ambiguous and any(isinstance(node, ir.MatchNumber) for node in nodes):
+            raise NotExpressibleError("MATCH_NUMBER() in a condition where ways must be told apart first")
 
     @property
     def _gives_all(self) -> bool:
@@ -311,15 +310,11 @@ class _Generator(PatternCode):
             code.line(f"{target} = {self.layout.string(name)}")
         elif function.startswith("row_last"):
             offset = int(function.removeprefix("row_last_"))
-            if offset == 0:
-                code.line(f"{target} = row")
-            else:
-                before = Register(register.owner, f"row_last_{offset - 1}", None, "i")
-                code.line(f"{target} = {self.current(before)}")
+            before = Register(register.owner, f"row_last_{offset - 1}", None, "i")
+            code.line(f"{target} = {self.current(before) if offset else 'row'}")
         elif function.startswith("row_first"):
             offset = int(function.removeprefix("row_first_"))
-            counted = self.current(Register(register.owner, "count", None, "i"))
-            with code.block(f"if {counted} == {offset}:"):
+            with code.block(f"if {self.current(Register(register.owner, 'count', None, 'i'))} == {offset}:"):
                 code.line(f"{target} = row")
         else:
             reader = _Neighbours(self.query, name, for_aggregate=True)
@@ -453,7 +448,8 @@ class _OfMatchSoFar(_Neighbours):
         for node in ir.walk(aggregate.argument):
             if isinstance(node, (ir.Classifier, ir.MatchNumber, ir.Navigation)):
                 raise NotExpressibleError(f"{type(node).__name__} inside an aggregate")
-        owner = self.generator.owner(_variable_of(aggregate.argument))
+        read = (node.variable for node in ir.walk(aggregate.argument) if isinstance(node, (ir.Attribute, ir.Events)))
+        owner = self.generator.owner(next(read, None))
         return self.generator.registers.aggregate(owner, aggregate, code, "0")
 
     def _can_read(self, variables: set[object]) -> bool:
@@ -467,10 +463,3 @@ class _OfMatchSoFar(_Neighbours):
         place = code.temp(self.generator.current(self.generator.row_register(like.variable, True, 0)))
         there = code.column(column, code.temp(f"(row if {place} < 0 else {place})"))
         return code.either(f"({place} < 0)", code.for_nulls(expression), there, expression)
-
-
-def _variable_of(argument: ir.Expr) -> str | None:
-    for node in ir.walk(argument):
-        if isinstance(node, (ir.Attribute, ir.Events)):
-            return node.variable
-    return None

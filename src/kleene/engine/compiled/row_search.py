@@ -212,7 +212,10 @@ class Search:
 
     def _taken(self, st: Counters, counted: Array, is_last: bool) -> FoundRows:
         """Takes the matches found so far out of the arrays."""
-        matches = _matches(self._arrays.found[: st.matches], self._arrays.states[: st.states].copy())
+        found, states = self._arrays.found[: st.matches], self._arrays.states[: st.states].copy()
+        groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
+        offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
+        matches = RowMatches(groups, starts, offsets, numbers, states)
         st.matches_before -= st.matches
         st.states_before -= st.states
         st.matches = st.states = 0
@@ -271,12 +274,6 @@ def _failure(status: int, code: RowCode) -> Exception:
         hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
         "raise run_limit.",
     )
-
-
-def _matches(found: Array, states: Array) -> RowMatches:
-    offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
-    groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
-    return RowMatches(groups, starts, offsets, numbers, states)
 
 
 class _Seen:

@@ -37,7 +37,7 @@ from kleene.engine.compiled.batches import (
 from kleene.engine.compiled.buffer import ROOM, Buffer, Root, loaded_buffer
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import check_span
-from kleene.engine.compiled.kept import KeepingProgress, Partitions
+from kleene.engine.compiled.kept import KeepingProgress, Partitions, places_of
 from kleene.engine.compiled.kernel_window import KernelWindow, latest_of, wakes_at
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
@@ -278,8 +278,7 @@ class RunProgress(KeepingProgress):
 
     def _move_rows(self, piece: RunPiece, buffer: Buffer) -> None:
         """Events kept from before have new places now."""
-        places = np.full(piece.table.num_rows, -1, np.int64)
-        places[piece.grouped.order] = np.arange(len(piece.grouped))
+        places = places_of(piece.grouped.order, piece.table.num_rows)
         nodes, starts = self._moved(buffer, places)
         # In a snapshot that was forged, events are kept that no component could have selected.
         require(bool((nodes[:, NODE_ROW] >= 0).all() and (starts >= 0).all()), "kept_table")

@@ -147,13 +147,9 @@ def judged(
     for at in range(0, len(found), JUDGED_AT_ONCE):
         budget.check_time()
         part = slice(at, at + JUDGED_AT_ONCE)
-        _judge(piece, ok[part], found[part], group_of[part])
+        matches = (*as_arguments(found[part]), np.ascontiguousarray(group_of[part]))
+        rest = (*piece.index().arguments, piece.any_times, *piece.arguments)
+        piece.kernel.run("accept", ok[part], *matches, *rest)  # writes 1 for each match that nothing forbids
     kept = chosen_matches(found, np.flatnonzero(ok))
     meter.add("Judge", len(found), len(kept), perf_counter() - started)
     return kept, group_of[ok == 1]
-
-
-def _judge(piece: RunPiece, ok: Array, found: FlatMatches, group_of: Array) -> None:
-    """Writes 1 for each match that nothing forbids."""
-    matches = (*as_arguments(found), np.ascontiguousarray(group_of))
-    piece.kernel.run("accept", ok, *matches, *piece.index().arguments, piece.any_times, *piece.arguments)

@@ -31,7 +31,7 @@ from kleene.engine.compiled.code import Code
 from kleene.engine.compiled.columns import Layout, times_signature
 from kleene.engine.compiled.loading import constants_code, template
 from kleene.engine.compiled.programs import GeneratedCode, made_of
-from kleene.engine.compiled.registers import Registers, write_update
+from kleene.engine.compiled.registers import Register, Registers, write_update
 from kleene.engine.compiled.sase_code import INDEX, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfRun, OneEvent, Rows, of_match_in_rows
 from kleene.plan.choice import walked_by, what_it_walks
@@ -76,7 +76,7 @@ class _Generator(SaseCode):
     access: str = "index"
     ending: frozenset[str] | None = None
     registers: Registers = field(default_factory=lambda: Registers(RUN_REGISTERS, "RUN_NULLS"))
-    reads: dict[tuple[Move, int], set[object]] = field(default_factory=dict)  # registers, by move and component
+    reads: dict[tuple[Move, int], set[Register]] = field(default_factory=dict)  # registers, by move and component
     left: dict[tuple[Move, int], tuple[Conjunct, ...]] = field(default_factory=dict)  # what bits leave to formulas
     left_to_judge: list[tuple[Conjunct, ...]] = field(default_factory=list)  # and to negations, by their number
 
@@ -111,7 +111,8 @@ class _Generator(SaseCode):
                 if edge.move is Move.PROCEED:
                     self.left[edge.move, number] = tuple(item.conjunct for item in predicates_of(edge.formula))
                 elif edge.move is not Move.IGNORE:
-                    is_first, types = edge.move is Move.BEGIN, _types_in(edge.formula)
+                    is_first = edge.move is Move.BEGIN
+                    types = next(part.types for part in parts_of(edge.formula) if isinstance(part, TypeIs))
                     reader = OneEvent(self.query.components[number].name, AT_FIRST if is_first else LATER)
                     bit, predicates = 2 * number + (0 if is_first else 1), predicates_of(edge.formula)
                     self.left[edge.move, number] = self.write_bit(code, bit, types, predicates, reader)
@@ -199,16 +200,13 @@ class _Generator(SaseCode):
 
     def _collect(self, code: Code, variable: str, reader: OfRun) -> None:
         """The rows of an earlier Kleene variable, from the match buffer."""
-        number = self._number(variable)
+        number = reader.number(variable)
         count = self.registers.value(self.registers.get(number, "count", None)).code
         rows, length = code.name(), code.name()
         code.line(f"{length} = {count}")
         last = "ri[run, RUN_HEAD], ri[run, RUN_VERSION]"
         code.line(f"{rows} = events_of({number}, {length}, {last}, node, edge, version)")
         reader.walked[variable] = Rows(rows, "0", length)
-
-    def _number(self, variable: str) -> int:
-        return next(n for n, component in enumerate(self.query.components) if component.name == variable)
 
     def _update(self) -> str:
         code = Code(self.layout)
@@ -236,9 +234,9 @@ class _Generator(SaseCode):
 
     # --- merging -------------------------------------------------------------------------------------------------
 
-    def live(self, state: int) -> list[object]:
+    def live(self, state: int) -> list[Register]:
         """The registers that a formula at the state, or at a later one, reads: the paper's masks."""
-        wanted: set[object] = self.reads[Move.TAKE, state] | self.reads[Move.PROCEED, state]
+        wanted = self.reads[Move.TAKE, state] | self.reads[Move.PROCEED, state]
         for later in range(state + 1, len(self.query.components)):
             for move in _FORMULAS:
                 wanted |= self.reads[move, later]
@@ -249,26 +247,21 @@ class _Generator(SaseCode):
             return []
         equal, hashed = Code(self.layout), Code(self.layout)
         for name in ("RUN_STATE", "RUN_NEGATIONS"):
-            equal.line(f"if left_i[left, {name}] != right_i[right, {name}]:")
-            equal.line("    return False")
+            equal.return_if(f"left_i[left, {name}] != right_i[right, {name}]", False)
         hashed.line("found = ri[run, RUN_STATE] * 7919 + ri[run, RUN_NEGATIONS]")
         for state in range(len(self.query.components)):
             live = self.live(state)
             if not live:
                 continue
-            mask = 0
-            for register in live:
-                mask |= 1 << self.registers.null_bit(register)  # type: ignore[arg-type]
+            mask = sum(1 << self.registers.null_bit(register) for register in live)
             with equal.block(f"if left_i[left, RUN_STATE] == {state}:"):
-                equal.line(f"if (left_i[left, RUN_NULLS] ^ right_i[right, RUN_NULLS]) & {mask} != 0:")
-                equal.line("    return False")
+                equal.return_if(f"(left_i[left, RUN_NULLS] ^ right_i[right, RUN_NULLS]) & {mask} != 0", False)
                 for register in live:
-                    which, column = self.registers.place(register)  # type: ignore[arg-type]
-                    equal.line(f"if left_{which}[left, {column}] != right_{which}[right, {column}]:")
-                    equal.line("    return False")
+                    which, column = self.registers.place(register)
+                    equal.return_if(f"left_{which}[left, {column}] != right_{which}[right, {column}]", False)
             with hashed.block(f"if ri[run, RUN_STATE] == {state}:"):
                 for register in live:
-                    which, column = self.registers.place(register)  # type: ignore[arg-type]
+                    which, column = self.registers.place(register)
                     value = f"hash_float(rf[run, {column}])" if which == "f" else f"ri[run, {column}]"
                     hashed.line(f"found = (found ^ (({value}) & 0xFFFFFFFFFFFF)) * 31 & 0xFFFFFFFFFFFF")
         equal.line("return True")
@@ -292,10 +285,6 @@ class _Generator(SaseCode):
             code.return_unless(self.query.having, reader)
         code.line("return 1")
         return code.function(f"judged(m, {MATCHES})") + "\n\n" + ACCEPT
-
-
-def _types_in(formula: Formula) -> tuple[str, ...]:
-    return next(part.types for part in parts_of(formula) if isinstance(part, TypeIs))
 
 
 def _ignored_by(formula: Formula) -> str:

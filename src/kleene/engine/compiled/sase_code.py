@@ -177,5 +177,4 @@ class SaseCode:
                     with code.block(f"if not {truth.true}:"):
                         code.line("holds = False")
             reader.index.clear()
-        with code.block("if holds:"):
-            code.line("return 0")
+        code.return_if("holds")

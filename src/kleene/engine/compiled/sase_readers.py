@@ -82,15 +82,15 @@ class OfRun(_OfEvents):
     def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         match expression:
             case ir.Length(variable=variable):
-                return self.registers.value(self.registers.get(self._number(variable), "count", None))
+                return self.registers.value(self.registers.get(self.number(variable), "count", None))
             case ir.Aggregate():
                 variable, position = _aggregated(expression)
                 if position is Position.SO_FAR and variable in self.index:
                     return _over_rows(expression, self.walked[variable], self.index[variable], code)
-                return self.registers.aggregate(self._number(variable), expression, code)
+                return self.registers.aggregate(self.number(variable), expression, code)
         return Reader.read(self, expression, code)
 
-    def _number(self, variable: str | None) -> int:
+    def number(self, variable: str | None) -> int:
         return next(n for n, component in enumerate(self.query.components) if component.name == variable)
 
     def _place(self, node: ir.Attribute) -> object:
@@ -100,7 +100,7 @@ class OfRun(_OfEvents):
             return "current"
         if node.variable in self.index and node.position not in (Position.FIRST, Position.LAST):
             return node.variable, node.position in (Position.PREVIOUS,)
-        owner = self._number(node.variable)
+        owner = self.number(node.variable)
         is_last = node.position in (Position.PREVIOUS, Position.LAST)
         return owner, "last" if is_last and self.query.components[owner].is_kleene else "first"
 

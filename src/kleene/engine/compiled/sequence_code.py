@@ -112,20 +112,15 @@ class _Generator(SaseCode):
     def module(self) -> GeneratedSequence:
         self.check_bits(1)
         classify = self._classify()
-        parts = [self.window_function(), self._key_of(), self._scan_ok(), template("negation")]
-        parts.append(self._bound_ok())
+        parts = [self.window_function(), self._key_of(), self._scan_ok(), template("negation"), self._bound_ok()]
         filters = self._filters()
         parts += [text for _, text in filters]
         names = tuple(name for name, _ in filters)
         keys = tuple(tuple(test.negations[number] for test in self._tied(number)) for number in self._judged())
         kernels = ("classify", "scan_basic" if self._scan.algorithm == "basic" else "scan", "construct", *names)
-        made = made_of(
-            [self._constants(), classify, *parts, template("sequences")],
-            self.layout,
-            dict.fromkeys(kernels, "int64"),
-            times=times_signature(self.query.time_type),
-            **_TYPES,
-        )
+        parts = [self._constants(), classify, *parts, template("sequences")]
+        results, times = dict.fromkeys(kernels, "int64"), times_signature(self.query.time_type)
+        made = made_of(parts, self.layout, results, times=times, **_TYPES)
         stacked = tuple(self._numbers(tests) for tests in self._stacked())
         return GeneratedSequence(*made, tuple(self.codes), stacked, self._judged(), keys, names)
 
@@ -224,12 +219,10 @@ class _Generator(SaseCode):
         for number, tests in enumerate(stacked):
             arrays = self._coded(*tests).components
             if len(set(arrays)) == 1:
-                code.line(f"if test == {number}:" if len(stacked) > 1 else "if True:")
-                code.line(f"    return codes[{arrays[0]}, row]")
+                code.return_if(f"test == {number}" if len(stacked) > 1 else "True", f"codes[{arrays[0]}, row]")
                 continue
             for component, array in enumerate(arrays):
-                code.line(f"if test == {number} and component == {component}:")
-                code.line(f"    return codes[{array}, row]")
+                code.return_if(f"test == {number} and component == {component}", f"codes[{array}, row]")
         code.line("return 0")
         return code.function("key_of(test, component, row, codes)")
 
@@ -275,8 +268,7 @@ class _Generator(SaseCode):
         value = f"codes[{test.components[last]}, rows[{last}]]"
         for number in components:
             here = f"codes[{test.components[number]}, rows[{number}]]"
-            with code.block(f"if {here} < 0:" if number == last else f"if {here} != {value}:"):
-                code.line("return 0")
+            code.return_if(f"{here} < 0" if number == last else f"{here} != {value}")
 
     def _write_negation(self, code: Code, negation: NegativeComponent, reader: OfMatch, access: str) -> None:
         number, last = self._number_of(negation), len(self.query.components) - 1
@@ -304,18 +296,15 @@ class _Generator(SaseCode):
                         code.return_unless(item.conjunct.expression, reader)
                 case WindowFilter():
                     last = len(self.query.components) - 1
-                    with code.block(f"if not in_window(rows[0], rows[{last}], times, positions, ki, kf):"):
-                        code.line("return 0")
+                    code.return_if(f"not in_window(rows[0], rows[{last}], times, positions, ki, kf)")
                 case NegationFilter(negations=negations, access=access):
                     # Those in last place are judged alone, when their window has closed.
-                    for negation in self._in_last_place(negations, False):
-                        self._write_negation(code, negation, reader, access)
-                    waiting = self._in_last_place(negations, True)
-                    if waiting:
-                        own = Code(self.layout)
-                        for negation in waiting:
-                            self._write_negation(own, negation, self._reader(), access)
-                        found.append(("NegationInLastPlace", _filter("NegationInLastPlace", own)))
+                    late = Code(self.layout)
+                    for negation in negations:
+                        is_late = negation.gap == len(self.query.components)
+                        self._write_negation(late if is_late else code, negation, self._reader(), access)
+                    if late.lines:
+                        found.append(("NegationInLastPlace", _filter("NegationInLastPlace", late)))
                 case Having(condition=condition):
                     code.return_unless(condition, reader)
                 case _:
@@ -323,10 +312,6 @@ class _Generator(SaseCode):
             if code.lines:
                 found.append((type(operator).__name__, _filter(type(operator).__name__, code)))
         return found
-
-    def _in_last_place(self, negations: Sequence[NegativeComponent], wanted: bool) -> list[NegativeComponent]:
-        count = len(self.query.components)
-        return [item for item in negations if (item.gap == count) == wanted]
 
 
 def _filter(name: str, code: Code) -> str:

@@ -428,13 +428,10 @@ class SequenceProgress(KeepingProgress):
         return tests if told else []
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names; or their places, if a name comes twice."""
-    return list(names) if len(set(names)) == len(names) else [str(number) for number in range(len(names))]
-
-
 def key_names(generated: GeneratedSequence, tests: tuple[int, ...]) -> list[str]:
-    return _distinct(next(coding.attributes for coding in generated.codes if coding.tests == tests))
+    """The names of what the tests compare; or their places, if a name comes twice."""
+    names = next(coding.attributes for coding in generated.codes if coding.tests == tests)
+    return list(names) if len(set(names)) == len(names) else [str(number) for number in range(len(names))]
 
 
 def key_values(table: pa.Table, generated: GeneratedSequence, tests: tuple[int, ...], query: AnalyzedQuery) -> pa.Table:

@@ -41,7 +41,8 @@ class Stacks:
         self.top = parts.array("top", components, low=0)
         require(bool((self.base <= self.top).all()), "base")
         self.heads = parts.array("heads", self.stacked, None, components, low=-1)
-        require(self.heads.shape[1] >= 1 and bool((self.heads < self._ends).all()), "heads")
+        ends = self.top[0] if self.is_basic else self.top
+        require(self.heads.shape[1] >= 1 and bool((self.heads < ends).all()), "heads")
         self.stack = parts.array("stack", max(components - 1, 1), None, _columns(self.stacked))
         self.node = parts.array("node", None, CELL_COLUMNS)
         require(self._size.bit_count() == 1 and self._used <= self._size, "stack")
@@ -61,10 +62,6 @@ class Stacks:
             before = int(self.top[number - 1]) if number else 0
             for test in range(self.stacked):
                 require_within(array[places, INSTANCE_RIP + LINKS * test], -1, before, "stack")
-
-    @property
-    def _ends(self) -> Array:
-        return np.full(self.components, self.top[0]) if self.is_basic else self.top
 
     @property
     def _size(self) -> int:

@@ -11,6 +11,7 @@ RUN_HEAD = 1
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import import_module
 from itertools import takewhile
 from pkgutil import iter_modules
@@ -41,23 +42,22 @@ class Counters:
     array: Array
 
     def __init__(self, module: str, **values: int) -> None:
-        names = list(takewhile(lambda name: not name.endswith("_COUNTERS"), CONSTANTS_BY_MODULE[module]))
-        places = {name.partition("_")[2].lower(): _CONSTANTS[name] for name in names}
+        places = _places(module)
         vars(self).update(_places=places, array=np.zeros(len(places), np.int64))
         for name, value in values.items():
             setattr(self, name, value)
 
     def __getattr__(self, name: str) -> int:
-        return int(self.array[self._place(name)])
+        return int(self.array[vars(self)["_places"][name]])
 
     def __setattr__(self, name: str, value: int) -> None:
-        self.array[self._place(name)] = value
+        self.array[vars(self)["_places"][name]] = value
 
-    def _place(self, name: str) -> int:
-        places: dict[str, int] = vars(self)["_places"]
-        if name not in places:
-            raise AttributeError(f"no counter {name}")
-        return places[name]
+
+@cache
+def _places(module: str) -> dict[str, int]:
+    names = takewhile(lambda name: not name.endswith("_COUNTERS"), CONSTANTS_BY_MODULE[module])
+    return {name.partition("_")[2].lower(): _CONSTANTS[name] for name in names}
 
 
 def constants_of(text: str) -> str:

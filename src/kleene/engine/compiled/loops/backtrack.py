@@ -5,8 +5,6 @@ postponed, and taken up again, the latest first, from the event where they were 
 own list of events, which is copied when it splits.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.backtrack_counters import *
 from kleene.engine.compiled.arrays.groups import *
 from kleene.engine.compiled.arrays.own_events import *

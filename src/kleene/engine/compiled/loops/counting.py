@@ -1,7 +1,5 @@
 """Counting the matches of merged runs without making them: a loop that is the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.completions import *
 from kleene.engine.compiled.arrays.counted import *
 from kleene.engine.compiled.arrays.nodes import *

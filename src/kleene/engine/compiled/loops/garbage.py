@@ -1,7 +1,5 @@
 """Freeing what no run can reach in the match buffer: loops that are the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.edges import *
 from kleene.engine.compiled.arrays.nodes import *
 from kleene.engine.compiled.arrays.statuses import *

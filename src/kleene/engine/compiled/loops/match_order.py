@@ -1,7 +1,5 @@
 """Putting matches in order: loops that are the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.orders import *
 from kleene.engine.compiled.arrays.statuses import *
 

@@ -1,7 +1,5 @@
 """Reading matches out of the buffer of merged runs: loops that are the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.completions import *
 from kleene.engine.compiled.arrays.expand_counters import *
 from kleene.engine.compiled.arrays.nodes import *

@@ -4,8 +4,6 @@ Of the partial matches in `ri` and `rf` the oldest stands first. It is mostly th
 need not be row 0.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.groups import *
 from kleene.engine.compiled.arrays.partial_matches import *
 from kleene.engine.compiled.arrays.regex_counters import *

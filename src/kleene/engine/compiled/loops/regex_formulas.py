@@ -1,7 +1,5 @@
 """What a generated module of the regular-expression operator says of its query; `regex_code.py` writes the bodies."""
 
-from __future__ import annotations
-
 INTEGER_COLUMNS = 3
 """How many columns a partial match has in `ri`."""
 FLOAT_COLUMNS = 0

@@ -1,7 +1,5 @@
 """What a generated module for a row pattern says of its query; the bodies come from `row_code.py`."""
 
-from __future__ import annotations
-
 ALL_MATCHES = False
 """Every way of every start row is a match; else the most preferred one is."""
 LOOKS_AT_MATCH = False

@@ -1,7 +1,5 @@
 """Rows of certain states in the matches of row patterns: loops that are the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.statuses import *
 
 # ------------------------------------------------------------------------------------------------------------------

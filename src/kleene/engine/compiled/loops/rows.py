@@ -8,8 +8,6 @@ Where no formula looks at the match so far, a state that failed at a row fails t
 marked in `failed` and never entered again.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.row_automaton import *
 from kleene.engine.compiled.arrays.row_groups import *
 from kleene.engine.compiled.arrays.row_matches import *

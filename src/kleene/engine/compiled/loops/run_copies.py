@@ -1,7 +1,5 @@
 """Copying and clearing runs and partial matches: a template, in front of the loops that have them."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.loops.run_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 These are the names with their meaning; the values and bodies come from the query (`sase.py`).
 """
 
-from __future__ import annotations
-
 COMPONENTS = 1
 """How many positive components the pattern has; a state is the number of the component bound last."""
 KLEENE = 0

@@ -6,8 +6,6 @@ constants (their names are in capitals) and its formulas (`begin_ok`, `take_ok`,
 are named in `arrays`.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.advance_counters import *
 from kleene.engine.compiled.arrays.completions import *
 from kleene.engine.compiled.arrays.edges import *

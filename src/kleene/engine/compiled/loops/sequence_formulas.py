@@ -1,7 +1,5 @@
 """What `sequences.py` expects of its query: constants and formulas; values and bodies come from `sequence_code.py`."""
 
-from __future__ import annotations
-
 COMPONENTS = 1
 """How many components the pattern has."""
 STACKED = 1

@@ -3,8 +3,6 @@
 A row of `sequences` is a sequence: the rows of its events.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.statuses import *
 
 # ------------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,6 @@ sorts. An event for the last component is not kept but written to `accepts`. The
 cells instead (`arrays/cells.py`).
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.accepts import *
 from kleene.engine.compiled.arrays.cells import *
 from kleene.engine.compiled.arrays.instances import *
