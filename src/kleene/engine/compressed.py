@@ -349,7 +349,7 @@ def _read_out(nodes: Array, roots: Array, components: int) -> FlatMatches:
         p, origin = np.empty(room * 16 + len(stack), ROW), np.empty(room, np.int64)
         # Few matches are asked for at a time, so plain Python will do. No node says that there is one way only.
         way, outputs = (stack, trail, bounds, none), (offsets, lengths, p, origin)
-        status = shared_loops(False)["expand_merged"](st, done, len(done), whole, *no_window, *way, *outputs)
+        status = shared_loops(False)["expand_merged"](st, done, len(done), whole, no_window, *way, *outputs)
         require(status != CONTRADICTION, "nodes")
         count = int(st[EXPAND_MATCHES])
         parts.append(FlatMatches(offsets[: count + 1], lengths[:count], p[: st[EXPAND_ROWS]].copy()))

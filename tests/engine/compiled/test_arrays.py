@@ -22,6 +22,10 @@ def names_in(tree):
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id.isupper()}
 
 
+def assigned_in(tree):
+    return names_in(ast.Module([node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)], []))
+
+
 def parsed(name):
     return ast.parse(resources.files("kleene.engine.compiled").joinpath("loops", f"{name}.py").read_text())
 
@@ -46,10 +50,12 @@ def test_columns_of_an_array_differ_unless_they_are_of_different_algorithms():
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_template_uses_names_that_are_explained_where_it_says(name):
     tree = parsed(name)
-    explained = names_in(ast.Module([node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)], []))
+    explained = assigned_in(tree)
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and ".arrays." in node.module:
             explained |= set(CONSTANTS_BY_MODULE[node.module.rpartition(".")[2]])
+        elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            explained |= assigned_in(parsed(node.module.rpartition(".")[2]))
         elif isinstance(node, ast.ImportFrom):
             explained |= {alias.name for alias in node.names}
     assert names_in(tree) <= explained

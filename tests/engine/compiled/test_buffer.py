@@ -10,7 +10,7 @@ import kleene
 from agreement import as_set, same_result, sase_examples
 from kleene.analysis.analyze import analyze
 from kleene.engine.compiled import row_search
-from kleene.engine.compiled.buffer import version_text
+from kleene.engine.compiled.arrays.versions import VERSION_DIGIT, VERSION_PREFIX
 from kleene.engine.compiled.run_engine import RunEngine, RunProgress
 from kleene.engine.inputs import OrderKey, read_events
 
@@ -18,6 +18,15 @@ from kleene.engine.inputs import OrderKey, read_events
 QUERY_3 = """PATTERN SEQ(Stock+ a[], Stock b)
 WHERE skip_till_next_match(a[], b) { [symbol] AND a[1].volume > 1000
 AND a[i].price > avg(a[..i-1].price) AND b.volume < 80%*a[a.LEN].volume } WITHIN 1 hour"""
+
+
+def version_text(label, version):
+    """A version as the Dewey number that it is: 3.0.2."""
+    digits = []
+    while label >= 0:
+        digits.append(str(int(version[label, VERSION_DIGIT])))
+        label = int(version[label, VERSION_PREFIX])
+    return ".".join(reversed(digits))
 
 
 def stocks(prices: list[int], volumes: list[int]) -> pa.Table:
@@ -46,7 +55,7 @@ def test_versions_are_dewey_numbers_that_tell_runs_apart() -> None:
     progress, whole = progress_of("PATTERN SEQ(A a, B+ b[], C c)", table, "basic")
     list(progress.feed(whole))
     runs = progress.runs
-    versions = [version_text(int(label), progress.buffer.version) for label in progress.buffer.stored_i[:runs, 2]]
+    versions = [version_text(int(label), progress.buffer.version) for label in progress.buffer.stored.i[:runs, 2]]
     assert len(set(versions)) == runs == 8
     assert {len(version.split(".")) for version in versions} == {1, 2}, "a digit for each state that was entered"
 

@@ -18,25 +18,28 @@ _EMPTY = np.empty(0, np.int64)
 
 def chosen_matches(found: FlatMatches, numbers: Array) -> FlatMatches:
     """The matches of these numbers, in their order."""
-    lengths = found.offsets[numbers + 1] - found.offsets[numbers]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    positions = found.positions[np.repeat(found.offsets[numbers], lengths) + within]
-    return FlatMatches(offsets, found.lengths[numbers], positions)
+    offsets, places = gathered(found.offsets, numbers)
+    return FlatMatches(offsets, found.lengths[numbers], found.positions[places])
+
+
+def gathered(offsets: Array, numbers: Array) -> tuple[Array, Array]:
+    """The offsets that stretches of these numbers have one behind the other, and the places that they come from."""
+    lengths = offsets[numbers + 1] - offsets[numbers]
+    new = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    within = np.arange(new[-1]) - np.repeat(new[:-1], lengths)
+    return new, np.repeat(offsets[numbers], lengths) + within
+
+
+def as_arguments(found: FlatMatches) -> tuple[Array, Array, Array]:
+    """Offsets, lengths and rows, as kernels take them."""
+    lengths = np.require(found.lengths, np.int64, ["C", "W"])
+    return np.ascontiguousarray(found.offsets), lengths, np.ascontiguousarray(found.positions, ROW)
 
 
 def order_of(found: FlatMatches, groups: Array, mode: int, jit: bool) -> Array:
     """The numbers of the matches, sorted; `groups` are their partitions, for the mode that keeps these together."""
     order, spare = np.arange(len(found)), np.empty(len(found), np.int64)
-    shared_loops(jit)["order_matches"](
-        order,
-        spare,
-        mode,
-        found.offsets,
-        np.require(found.lengths, np.int64, ["C", "W"]),
-        np.ascontiguousarray(found.positions, ROW),
-        np.ascontiguousarray(groups),
-    )
+    shared_loops(jit)["order_matches"](order, spare, mode, *as_arguments(found), np.ascontiguousarray(groups))
     return order
 
 

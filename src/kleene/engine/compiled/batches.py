@@ -18,6 +18,7 @@ from kleene.engine.compiled.columns import (
     attribute_array,
     check_readable,
     computed_array,
+    encoded_values,
 )
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.events import TYPE_OF_EVENT
@@ -57,6 +58,18 @@ class Grouped:
 
     def __len__(self) -> int:
         return int(self.begins[-1])
+
+    @property
+    def sizes(self) -> Array:
+        """How many rows each partition has."""
+        sizes: Array = np.diff(self.begins)
+        return sizes
+
+    @property
+    def places(self) -> Array:
+        """Of each row, its place in its partition."""
+        places: Array = np.arange(len(self)) - np.repeat(self.begins[:-1], self.sizes)
+        return places
 
     def permuted(self, values: Array) -> Array:
         if self.is_identity or not len(values):
@@ -108,13 +121,9 @@ def _value_codes(column: pa.ChunkedArray, name: str, null_is_a_key: bool) -> tup
     """For each row the number of its value; -1 where a NULL or NaN is none."""
     if pa.types.is_dictionary(column.type) and column.null_count and null_is_a_key:
         column = column.cast(column.type.value_type)
-    if pa.types.is_dictionary(column.type):
-        encoded = column.combine_chunks()
-    else:
-        how = "encode" if null_is_a_key else "mask"
-        encoded = sortable(column, name).combine_chunks().dictionary_encode(null_encoding=how)
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = sortable(column, name)
+    encoded = encoded_values(column, "encode" if null_is_a_key else "mask")
     indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     if not null_is_a_key and pa.types.is_floating(encoded.dictionary.type):
         is_nan = np.append(np.isnan(encoded.dictionary.to_numpy(zero_copy_only=False)), False)
@@ -146,23 +155,21 @@ class Arguments(NamedTuple):
 
 
 def arguments(
-    layout: Layout, table: pa.Table, schema: Schema, types: dict[str, Type], grouped: Grouped, dictionary: Dictionary
+    layout: Layout, table: pa.Table, schema: Schema | None, grouped: Grouped, dictionary: Dictionary
 ) -> Arguments:
-    values: list[Array] = []
-    masks: list[Array] = []
-    for column in layout.columns:
-        found, mask = _column(column.expression, table, schema, types, dictionary)
-        values.append(np.ascontiguousarray(grouped.permuted(found)))
-        masks.append(np.ascontiguousarray(grouped.permuted(mask)))
-    for number, (mask, value) in enumerate(zip(masks, values, strict=True)):
-        if layout.has_mask[number] and len(mask) != len(value):
-            masks[number] = np.zeros(len(value), np.uint8)
+    assert schema is not None
+    types, arrays = _types_of(schema), list[Array]()
+    for column, has_mask in zip(layout.columns, layout.has_mask, strict=True):
+        values, mask = _column(column.expression, table, schema, types, dictionary)
+        if has_mask and len(mask) != len(values):
+            mask = np.zeros(len(values), np.uint8)
+        arrays += [np.ascontiguousarray(grouped.permuted(array)) for array in (values, mask)]
     integers = list(layout.integers)
     for number, text in layout.strings.items():
         integers[number] = dictionary.code(text)
     ranks = dictionary.ranks() if layout.needs_ranks else np.zeros(1, np.int64)
     return Arguments(
-        (ranks, *(array for pair in zip(values, masks, strict=True) for array in pair)),
+        (ranks, *arrays),
         np.array(integers or [0], np.int64),
         np.array(layout.floats or [0.0], np.float64),
     )
@@ -179,9 +186,7 @@ def _column(
 
 
 def _missing(wanted: MissingFrom, table: pa.Table, schema: Schema) -> Array:
-    encoded = table.column(TYPE_OF_EVENT).combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
+    encoded = encoded_values(table.column(TYPE_OF_EVENT))
     lacks = [not all(schema.has(name, item) for item in wanted.attributes) for name in encoded.dictionary.to_pylist()]
     by_type = np.array(lacks or [False], np.uint8)
     return np.ascontiguousarray(by_type[encoded.indices.to_numpy(zero_copy_only=False)])
@@ -194,7 +199,7 @@ def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
     return Arguments((ranks, *moved), given.integers, given.floats)
 
 
-def types_of(schema: Schema) -> dict[str, Type]:
+def _types_of(schema: Schema) -> dict[str, Type]:
     found = dict(schema.attributes)
     if schema.by_type is not None:
         found[TYPE_OF_EVENT] = STRING

@@ -6,19 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from kleene.engine.compiled.arrays.advance_counters import (
-    ADVANCE_COUNTERS,
-    ADVANCE_EDGES,
-    ADVANCE_KEPT,
-    ADVANCE_NODES,
-    ADVANCE_RUNS,
-    ADVANCE_VERSIONS,
-)
+from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS
 from kleene.engine.compiled.arrays.edges import EDGE_BEFORE, EDGE_COLUMNS, EDGE_NEXT, EDGE_VERSION
 from kleene.engine.compiled.arrays.nodes import (
@@ -34,61 +26,60 @@ from kleene.engine.compiled.arrays.nodes import (
     NODE_WAY_LENGTH,
 )
 from kleene.engine.compiled.arrays.runs import RUN_HEAD, RUN_START, RUN_STATE, RUN_VERSION
-from kleene.engine.compiled.arrays.versions import VERSION_COLUMNS, VERSION_DIGIT, VERSION_ORIGIN, VERSION_PREFIX
+from kleene.engine.compiled.arrays.versions import VERSION_COLUMNS, VERSION_ORIGIN, VERSION_PREFIX
 from kleene.engine.compiled.batches import grown
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import SharedLoops
+from kleene.engine.compiled.open_runs import Runs
 from kleene.engine.compiled.registers import Registers
 from kleene.engine.saved_parts import SavedParts, require, require_older, require_within
 
 ROOM = 1024
-_USED = (ADVANCE_NODES, ADVANCE_EDGES, ADVANCE_VERSIONS)
-"""Where the counters say how many nodes, edges and versions there are."""
 Root = tuple[Array, Array]
 """An array of runs, and the rows of it that are in use."""
 
 
-@dataclass(slots=True)
 class Buffer:
     """The match buffer and the runs of all partitions, as arrays with room to grow."""
 
-    integers: int
-    floats: int
-    counts: Array = field(default_factory=lambda: np.zeros(ADVANCE_COUNTERS, np.int64))
-    node: Array = field(default_factory=lambda: np.zeros((ROOM, NODE_COLUMNS), np.int64))
-    edge: Array = field(default_factory=lambda: np.zeros((ROOM, EDGE_COLUMNS), np.int64))
-    version: Array = field(default_factory=lambda: np.zeros((ROOM, VERSION_COLUMNS), np.int64))
-    done: Array = field(default_factory=lambda: np.zeros((ROOM, COMPLETION_COLUMNS), np.int64))
-    slots: Array = field(default_factory=lambda: np.zeros(4096, np.int64))  # as many as a power of two
-    ri: Array = field(init=False)
-    rf: Array = field(init=False)
-    ni: Array = field(init=False)
-    nf: Array = field(init=False)
-    kept_i: Array = field(init=False)
-    kept_f: Array = field(init=False)
-    stored_i: Array = field(init=False)
-    stored_f: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        for name in ("r", "n", "kept_", "stored_"):
-            setattr(self, f"{name}i", np.zeros((ROOM, self.integers), np.int64))
-            setattr(self, f"{name}f", np.zeros((ROOM, max(self.floats, 1)), np.float64))
+    def __init__(self, registers: Registers) -> None:
+        self.st = Counters("advance_counters")
+        self.slots = np.zeros(4096, np.int64)  # as many as a power of two
+        columns = (NODE_COLUMNS, EDGE_COLUMNS, VERSION_COLUMNS, COMPLETION_COLUMNS)
+        self.node, self.edge, self.version, self.done = (np.zeros((ROOM, count), np.int64) for count in columns)
+        self.stored, self.kept, self.runs, self.new = (Runs.empty(ROOM, registers) for _ in range(4))
 
     @property
-    def arrays(self) -> tuple[Array, ...]:
-        """All of them, as the kernel takes them."""
-        runs = (self.stored_i, self.stored_f, self.kept_i, self.kept_f, self.ri, self.rf, self.ni, self.nf)
-        return (*runs, self.node, self.edge, self.version, self.done, self.slots)
+    def counts(self) -> Array:
+        """The counters as the kernel takes them."""
+        return self.st.array
+
+    @property
+    def all_runs(self) -> tuple[Array, ...]:
+        """The arrays of runs, as the kernel takes them."""
+        return (*self.stored, *self.kept, *self.runs, *self.new)
+
+    @property
+    def graph(self) -> tuple[Array, ...]:
+        """The others, as the kernel takes them."""
+        return self.node, self.edge, self.version, self.done, self.slots
 
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays)
+        return sum(array.nbytes for array in (*self.all_runs, *self.graph))
 
     def saved(self, runs: int) -> dict[str, Array]:
         """The parts of a snapshot; so many runs are stored."""
-        nodes, edges, versions = (int(self.counts[counter]) for counter in _USED)
-        graph = {"node": self.node[:nodes], "edge": self.edge[:edges], "version": self.version[:versions]}
-        return graph | {"stored_i": self.stored_i[:runs], "stored_f": self.stored_f[:runs]}
+        graph = {name: getattr(self, name)[:used] for name, used in self._used.items()}
+        return graph | self.stored.saved(runs)
+
+    @property
+    def _used(self) -> dict[str, int]:
+        """How many nodes, edges and versions there are."""
+        return {"node": self.st.nodes, "edge": self.st.edges, "version": self.st.versions}
+
+    def _use(self, nodes: int, edges: int, versions: int) -> None:
+        self.st.nodes, self.st.edges, self.st.versions = nodes, edges, versions
 
     def make_larger(self, times: int) -> None:
         for name in ("node", "edge", "version", "done"):
@@ -96,18 +87,15 @@ class Buffer:
 
     def grow(self, waiting_runs: int) -> None:
         """Doubles the room of what is more than half full; `waiting_runs` must fit when they are loaded."""
-        counts = self.counts
-        need = 2 * counts[ADVANCE_RUNS] + 2
-        for name, used in zip(("node", "edge", "version", "done"), (*counts[list(_USED)], 0), strict=True):
+        need = 2 * self.st.runs + 2
+        for name, used in {**self._used, "done": 0}.items():
             array = getattr(self, name)
             if 2 * (used + need) > len(array):
                 setattr(self, name, grown(array, 2 * max(len(array), used + need)))
-        runs = max(int(counts[ADVANCE_RUNS]), waiting_runs)
-        for prefix, used in (("r", 3 * runs + 3), ("n", 2 * runs + 2), ("kept_", int(counts[ADVANCE_KEPT]) + runs)):
-            if 2 * used > len(getattr(self, f"{prefix}i")):
-                for kind in "if":
-                    array = getattr(self, f"{prefix}{kind}")
-                    setattr(self, f"{prefix}{kind}", grown(array, 4 * used))
+        runs = max(self.st.runs, waiting_runs)
+        for name, used in (("runs", 3 * runs + 3), ("new", 2 * runs + 2), ("kept", self.st.kept + runs)):
+            if 2 * used > len(getattr(self, name).i):
+                setattr(self, name, getattr(self, name).grown(4 * used))
         while len(self.slots) < 4 * (3 * runs + 3):
             self.slots = np.zeros(2 * len(self.slots), np.int64)
 
@@ -120,20 +108,20 @@ class Buffer:
             self._keep_versions(roots, heads, loops)
 
     def _keep_lists(self, roots: list[Root], heads: Array, window: tuple[Any, ...], loops: SharedLoops) -> None:
-        nodes = int(self.counts[ADVANCE_NODES])
+        nodes = self.st.nodes
         loops["live_heads"](heads, self.node, *window)
         now = np.full(max(nodes, 1), -1, np.int64)
         np.maximum.at(now, heads, self.node[heads, NODE_ROW])
         loops["mark_merged"](self.node, nodes, now, *window)
-        self.counts[ADVANCE_NODES] = loops["pack_merged"](self.node, nodes, now)
+        self.st.nodes = loops["pack_merged"](self.node, nodes, now)
         _renumber(roots, RUN_HEAD, now[heads])
 
     def _keep_versions(self, roots: list[Root], heads: Array, loops: SharedLoops) -> None:
         labels = np.ascontiguousarray(np.concatenate([runs[rows, RUN_VERSION] for runs, rows in roots]))
-        marks = [np.zeros(int(self.counts[at]) + 1, np.int64) for at in _USED]
+        marks = [np.zeros(used + 1, np.int64) for used in self._used.values()]
         loops["mark_versions"](heads, labels, self.node, self.edge, self.version, *marks)
         node_numbers, edge_numbers, version_numbers = (_numbers(mark) for mark in marks)
-        edges, versions = int(self.counts[ADVANCE_EDGES]), int(self.counts[ADVANCE_VERSIONS])
+        edges, versions = self.st.edges, self.st.versions
         followers, origins = np.empty(edges + 1, np.int64), np.empty(versions + 1, np.int64)
         followers[-1] = origins[-1] = -1  # so that -1 stays -1
         loops["resolve"](np.ascontiguousarray(self.edge[:edges, EDGE_NEXT]), marks[1], followers)
@@ -151,7 +139,7 @@ class Buffer:
         version[:, VERSION_PREFIX] = version_numbers[version[:, VERSION_PREFIX]]
         for name, kept in (("node", node), ("edge", edge), ("version", version)):
             getattr(self, name)[: len(kept)] = kept
-        self.counts[list(_USED)] = len(node), len(edge), len(version)
+        self._use(len(node), len(edge), len(version))
         _renumber(roots, RUN_HEAD, node_numbers[heads])
         _renumber(roots, RUN_VERSION, version_numbers[labels])
 
@@ -163,8 +151,8 @@ def loaded_buffer(
     node = parts.array("node", None, NODE_COLUMNS)
     edge = parts.array("edge", None, EDGE_COLUMNS)
     version = parts.array("version", None, VERSION_COLUMNS)
-    stored_i = parts.array("stored_i", None, registers.first_integer + registers.integers)
-    stored_f = parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f")
+    stored = Runs.load(parts, registers)
+    stored_i = stored.i
     require_within(node[:, NODE_ROW], 0, kept, "node")
     require_within(node[:, NODE_COMPONENT], 0, len(kleene), "node")
     require_within(node[:, NODE_START], 0, kept, "node")
@@ -177,11 +165,11 @@ def loaded_buffer(
     require(bool((stored_i[:, RUN_STATE] == node[stored_i[:, RUN_HEAD], NODE_COMPONENT]).all()), "stored_i")
     require_within(stored_i[:, RUN_START], 0, kept, "stored_i")
     registers.require_values(stored_i, strings, len(node))
-    buffer = Buffer(stored_i.shape[1], stored_f.shape[1])
-    for at, name, array in zip(_USED, ("node", "edge", "version"), (node, edge, version), strict=True):
-        buffer.counts[at] = len(array)
+    buffer = Buffer(registers)
+    buffer._use(len(node), len(edge), len(version))
+    for name, array in (("node", node), ("edge", edge), ("version", version)):
         setattr(buffer, name, grown(array, max(2 * len(array), ROOM)))
-    buffer.stored_i, buffer.stored_f = (grown(array, max(len(array), ROOM)) for array in (stored_i, stored_f))
+    buffer.stored = stored.grown(max(len(stored_i), ROOM))
     return buffer
 
 
@@ -247,12 +235,3 @@ def _renumber(roots: list[Root], column: int, values: Array) -> None:
     for runs, rows in roots:
         runs[rows, column] = values[at : at + len(rows)]
         at += len(rows)
-
-
-def version_text(label: int, version: Array) -> str:
-    """A version as the Dewey number that it is: 3.0.2."""
-    digits: list[str] = []
-    while label >= 0:
-        digits.append(str(int(version[label, VERSION_DIGIT])))
-        label = int(version[label, VERSION_PREFIX])
-    return ".".join(reversed(digits))

@@ -8,13 +8,13 @@ gets into the source: columns and constants are numbered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
-from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout
+from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout, MissingFrom
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate
@@ -35,7 +35,6 @@ MOST_CODE = 62_000
 MOST_CHOICES = 16
 """Longer lists of IN are looked up beforehand where that can be done."""
 _DEPENDENT = (ir.Attribute, ir.Events, ir.Length, ir.Aggregate, ir.Navigation, ir.Classifier, ir.MatchNumber)
-_NO_EVENTS: Any = None
 _SIGNS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPPOSITE = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -62,17 +61,48 @@ class Truth:
     bad: str | None = None
 
 
-class Reader(Protocol):
-    """Where the values of events come from."""
+class Reader:
+    """Where the values of events come from: here, all from the event of one row."""
+
+    row = "row"
+    beyond: tuple[type[ir.Expr], ...] = (ir.Classifier, ir.MatchNumber)
+    """What does not depend on one event alone."""
 
     def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         """An attribute, an aggregate, or another node that depends on the events."""
+        if isinstance(expression, (ir.Attribute, MissingFrom)):
+            return self.of_event(code.layout.column(expression), expression, code)
+        if isinstance(expression, ir.IfPresent):
+            return self._if_present(expression, code)
+        raise NotExpressibleError(f"{type(expression).__name__.lower()} of another row")
 
     def one_event(self, expression: ir.Expr) -> ir.Expr | None:
         """A node by which the event is known, if the expression reads just one event; else None."""
+        return None if any(isinstance(node, self.beyond) for node in ir.walk(expression)) else expression
 
     def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
         """The column's value for the event that the node reads."""
+        return code.column(column, self.row)
+
+    def _if_present(self, expression: ir.IfPresent, code: Code) -> Truth:
+        """TRUE where an attribute that the predicate reads is missing from its event's type."""
+        missing: list[Truth] = []
+        for node in ir.walk(expression.predicate):
+            if isinstance(node, ir.Attribute) and node.position not in (ir.Position.ALL, ir.Position.SO_FAR):
+                column = code.layout.column(MissingFrom((node.name,), type=BOOLEAN))
+                found = self.of_event(column, node, code)
+                missing.append(found if isinstance(found, Truth) else as_truth(found))
+        inner = code.truth(expression.predicate, self)
+        lacks = code.temp("(" + " or ".join(part.true for part in missing) + ")") if missing else "False"
+        bad = None if inner.bad is None else f"(not {lacks} and {inner.bad})"
+        return Truth(f"({lacks} or {inner.true})", f"(not {lacks} and {inner.false})", bad)
+
+
+@dataclass(slots=True)
+class AtRow(Reader):
+    """Reads the event of another row."""
+
+    row: str
 
 
 class _AllNull:
@@ -104,6 +134,25 @@ class Code:
             self.line("pass")
         self.depth -= 1
 
+    def function(self, head: str) -> str:
+        """The lines as the body of a function."""
+        return f"def {head}:\n" + "\n".join(self.lines)
+
+    def return_if(self, test: str, value: object = 0) -> None:
+        with self.block(f"if {test}:"):
+            self.line(f"return {value}")
+
+    def return_if_bad(self, value: Scalar | Truth, expression: ir.Expr, where: str = "") -> None:
+        """Returns the number of an error if the value of the expression cannot be computed."""
+        if value.bad is not None:
+            self.return_if(f"{where}{value.bad}", self.layout.error(expression))
+
+    def return_unless(self, condition: ir.Expr, reader: Reader) -> None:
+        """Returns 0 unless the condition holds, or the number of an error."""
+        truth = self.truth(condition, reader)
+        self.return_if_bad(truth, condition)
+        self.return_if(f"not {truth.true}")
+
     def name(self) -> str:
         self._count += 1
         return f"v{self._count}"
@@ -132,7 +181,7 @@ class Code:
         if layout.has_mask[number]:
             mask = self.temp(f"columns[{2 * number + 2}][{row}]")
             null = f"({mask} == {IS_NULL})"
-            bad = f"({mask} == {IS_BAD})" if column.attribute is None else None
+            bad = None if isinstance(column.expression, ir.Attribute) else f"({mask} == {IS_BAD})"
         if column.kind == "b":
             return as_truth(Scalar(value, null, bad))
         return Scalar(self.temp(value), null, bad)
@@ -165,39 +214,30 @@ class Code:
             del self.lines[mark:]
             self._count = count
             if not any(isinstance(node, _DEPENDENT) for node in ir.walk(expression)):
-                return self._folded(expression)
+                return self._folded(expression, f"the constant {_shown(expression)}, which has no value")
             event = reader.one_event(expression)
             if event is None:
                 raise NotExpressibleError(str(reason)) from None
             return reader.of_event(self.layout.column(expression), event, self)
 
-    def _folded(self, expression: ir.Expr) -> Scalar | Truth:
-        """The value of an expression that depends on no event."""
-        try:
-            value = evaluate(expression, _NO_EVENTS)
-        except ExecutionError:
-            raise NotExpressibleError(f"the constant {_shown(expression)}, which has no value") from None
-        assert expression.type is not None
-        return self._literal(ir.Literal(value, expression.type, type=expression.type), value)
-
     def for_nulls(self, expression: ir.Expr) -> Scalar | Truth:
         """The value of an expression over an event that does not exist: all its attributes are NULL."""
+        return self._folded(expression, f"{_shown(expression)}, which has no value for NULLs")
+
+    def _folded(self, expression: ir.Expr, problem: str) -> Scalar | Truth:
+        """The value of an expression that depends on no event, or on one that does not exist."""
         try:
             value = evaluate(expression, _AllNull())
         except ExecutionError:
-            raise NotExpressibleError(f"{_shown(expression)}, which has no value for NULLs") from None
+            raise NotExpressibleError(problem) from None
         assert expression.type is not None
         return self._literal(ir.Literal(value, expression.type, type=expression.type), value)
 
     def either(self, test: str, one: Scalar | Truth, other: Scalar | Truth, like: ir.Expr) -> Scalar | Truth:
         """One value where the test holds, else the other."""
         left, right = (item if isinstance(item, Scalar) else as_scalar(item) for item in (one, other))
-        found = Scalar(
-            f"({left.code} if {test} else {right.code})",
-            _chosen(test, left.null, right.null),
-            _chosen(test, left.bad, right.bad),
-        )
-        return as_truth(found) if like.type == BOOLEAN else found
+        null, bad = _chosen(test, left.null, right.null), _chosen(test, left.bad, right.bad)
+        return typed(Scalar(f"({left.code} if {test} else {right.code})", null, bad), like)
 
     def _value(self, expression: ir.Expr, reader: Reader) -> Scalar | Truth:
         match expression:
@@ -223,10 +263,9 @@ class Code:
             case ir.Arithmetic():
                 return self._arithmetic(expression, reader)
             case ir.Negate(operand=operand):
-                if expression.type == FLOAT:
-                    found = self.scalar(operand, reader)
-                    return Scalar(f"(-{found.code})", found.null, found.bad)
                 found = self.scalar(operand, reader)
+                if expression.type == FLOAT:
+                    return Scalar(f"(-{found.code})", found.null, found.bad)
                 return self.checked(f"subtract(0, {found.code})", [found], expression)
             case ir.Cast():
                 return self._cast(expression, reader)
@@ -263,7 +302,7 @@ class Code:
             if bad is not None:
                 own_false = f"(not {bad} and {own_false})"
             bad = _either(bad, new)
-            false = _either_code(false, own_false)
+            false = own_false if false == "False" else f"({false} or {own_false})"
             true = item.true if true == "True" else f"({true} and {item.true})"
             combined = self._short(Truth(true, false, bad))
             true, false, bad = combined.true, combined.false, combined.bad
@@ -282,9 +321,9 @@ class Code:
         sides = [self._compared(side, reader) for side in (left, right)]
         codes = [self.temp(side.code) for side in sides]
         null = _either(sides[0].null, sides[1].null)
-        if STRING in (left.type, right.type) and operator not in ("=", "!="):
-            self.layout.needs_ranks = True
-            codes = [f"columns[0][{code}]" for code in codes]
+        if operator not in ("=", "!="):
+            text = left if left.type == STRING else right
+            codes = [self.comparable(code, text) for code in codes]
         if FLOAT in (left.type, right.type):
             for side, code in zip((left, right), codes, strict=True):
                 if side.type == FLOAT and not isinstance(side, ir.Literal):
@@ -309,32 +348,37 @@ class Code:
 
     def _case(self, expression: ir.Case, reader: Reader) -> Scalar | Truth:
         conditions = [self.truth(condition, reader) for condition, _ in expression.branches]
-        if expression.type == BOOLEAN:
-            results = [as_scalar(self.truth(result, reader)) for _, result in expression.branches]
-            default = as_scalar(self.truth(expression.default, reader))
-        else:
-            results = [self.scalar(result, reader) for _, result in expression.branches]
-            default = self.scalar(expression.default, reader)
-        if isinstance(expression.type, DecimalType):
-            results = [self._within_decimal(result) for result in results]
-            default = self._within_decimal(default)
+        values = [*(result for _, result in expression.branches), expression.default]
+        *results, default = (self._bounded(value, expression) for value in self._of_type(values, expression, reader))
         code, null, bad = default.code, default.null, default.bad
         for condition, result in reversed(list(zip(conditions, results, strict=True))):
             test = self.temp(condition.true)
             code = self.temp(f"({result.code} if {test} else {code})")
             null = self._named(_chosen(test, result.null, null))
             bad = self._named(_either(condition.bad, _chosen(test, result.bad, bad)))
-        found = Scalar(code, null, bad)
-        return as_truth(found) if expression.type == BOOLEAN else found
+        return typed(Scalar(code, null, bad), expression)
+
+    def _of_type(self, values: Iterable[ir.Expr], whole: ir.Expr, reader: Reader) -> list[Scalar]:
+        """The values of which the whole is one."""
+        if whole.type == BOOLEAN:
+            return [as_scalar(self.truth(value, reader)) for value in values]
+        return [self.scalar(value, reader) for value in values]
 
     def _named(self, code: str | None) -> str | None:
         """Code that is long has a name, so that it does not nest ever deeper."""
         return code if code is None or len(code) < 200 else self.temp(code)
 
-    def _within_decimal(self, value: Scalar) -> Scalar:
-        limit = self.layout.integer(10**18)
-        wide = f"({value.code} >= {limit} or {value.code} <= -{limit})"
-        return Scalar(value.code, value.null, _either(value.bad, f"(not {value.null or 'False'} and {wide})"))
+    def _bounded(self, value: Scalar, like: ir.Expr) -> Scalar:
+        """The value; it is an error if it is a decimal of more than 18 digits."""
+        return self._within_digits(value, 18) if isinstance(like.type, DecimalType) else value
+
+    def _within_digits(self, value: Scalar, digits: int) -> Scalar:
+        wide = self.too_wide(value.code, digits)
+        return Scalar(value.code, value.null, _either(value.bad, f"(not {value.null or 'False'} and ({wide}))"))
+
+    def too_wide(self, code: str, digits: int = 18) -> str:
+        limit = self.layout.integer(10**digits)
+        return f"{code} >= {limit} or {code} <= -{limit}"
 
     # --- numbers -------------------------------------------------------------------------------------------------
 
@@ -346,8 +390,7 @@ class Code:
         value, flag = self.pair(call)
         if null is not None:
             flag = f"(not {null} and {flag})"
-        found = Scalar(value, null, _either(bad, flag))
-        return self._within_decimal(found) if isinstance(expression.type, DecimalType) else found
+        return self._bounded(Scalar(value, null, _either(bad, flag)), expression)
 
     def _arithmetic(self, expression: ir.Arithmetic, reader: Reader) -> Scalar:
         left, right = self.scalar(expression.left, reader), self.scalar(expression.right, reader)
@@ -376,12 +419,14 @@ class Code:
             code = self.temp(value.code)
             wide = f"({code} > EXACT_IN_FLOAT or {code} < -EXACT_IN_FLOAT)"
             power = self.layout.float_(float(10**type_.scale))
-            return Scalar(
-                f"(float({code}) / {power})",
-                value.null,
-                _either(value.bad, f"(not {value.null or 'False'} and {wide})"),
-            )
+            bad = _either(value.bad, f"(not {value.null or 'False'} and {wide})")
+            return Scalar(f"(float({code}) / {power})", value.null, bad)
         return value if type_ == FLOAT else Scalar(f"float({value.code})", value.null, value.bad)
+
+    def average(self, total: Scalar, known: Scalar, argument: ir.Expr) -> Scalar:
+        """The sum of an argument's values divided by how many are known."""
+        whole = self.as_float(total, argument.type)
+        return Scalar(f"divide({whole.code}, float({known.code}))", whole.null, whole.bad)
 
     def _cast(self, cast: ir.Cast, reader: Reader) -> Scalar | Truth:
         source, target = cast.operand.type, cast.to
@@ -403,13 +448,7 @@ class Code:
                 if power is None:
                     raise _NeedsColumnError(f"a conversion to decimal over several events ({_shown(cast)})")
                 scaled = self.checked(f"multiply({found.code}, {self.layout.integer(10**power)})", [found], ir.Expr())
-                if cast.implicit:
-                    return scaled
-                limit = self.layout.integer(10**cast.digits)
-                wide = f"({scaled.code} >= {limit} or {scaled.code} <= -{limit})"
-                return Scalar(
-                    scaled.code, scaled.null, _either(scaled.bad, f"(not {scaled.null or 'False'} and {wide})")
-                )
+                return scaled if cast.implicit else self._within_digits(scaled, cast.digits)
             case TimestampType() if source == DATE:
                 return self.checked(f"multiply({found.code}, {self.layout.integer(86_400_000_000)})", [found], cast)
             case _ if target == source or (isinstance(source, TimestampType) and isinstance(target, TimestampType)):
@@ -434,19 +473,13 @@ class Code:
             raise _NeedsColumnError(f"{name} over several events ({_shown(call)})")
         if name == "round":
             return self._round(call, reader)
-        if call.type == BOOLEAN:
-            arguments = [as_scalar(self.truth(argument, reader)) for argument in call.arguments]
-        else:
-            arguments = [self.scalar(argument, reader) for argument in call.arguments]
-        match name:
-            case "coalesce":
-                found = self._first_known(arguments, call)
-                return as_truth(found) if call.type == BOOLEAN else found
-            case "least" | "greatest":
-                found = self._extreme(call, arguments)
-                return as_truth(found) if call.type == BOOLEAN else found
+        arguments = self._of_type(call.arguments, call, reader)
         first = arguments[0]
         match name:
+            case "coalesce":
+                return typed(self._first_known(arguments, call), call)
+            case "least" | "greatest":
+                return typed(self._extreme(call, arguments), call)
             case "abs" if call.type == FLOAT:
                 return Scalar(f"abs({first.code})", first.null, first.bad)
             case "abs":
@@ -491,7 +524,7 @@ class Code:
                 found = Scalar(code, null, _either(argument.bad, found.bad))
             else:
                 found = Scalar(argument.code, None, _either(argument.bad, found.bad))
-        return self._within_decimal(found) if isinstance(call.type, DecimalType) else found
+        return self._bounded(found, call)
 
     def _extreme(self, call: ir.Function, arguments: list[Scalar]) -> Scalar:
         """The least or the greatest of those that are neither NULL nor NaN."""
@@ -507,18 +540,20 @@ class Code:
                 found = Scalar(code, unknown)
                 continue
             best = self.temp(found.code)
-            compared = (code, best)
-            if call.type == STRING:
-                self.layout.needs_ranks = True
-                compared = (f"columns[0][{code}]", f"columns[0][{best}]")
-            better = f"{compared[0]} {sign} {compared[1]}"
+            better = " ".join([self.comparable(code, call), sign, self.comparable(best, call)])
             test = f"{found.null} or {better}" if found.null is not None else better
             if unknown is not None:
                 test = f"not {unknown} and ({test})"
             null = None if found.null is None or unknown is None else self.temp(f"({found.null} and {unknown})")
             found = Scalar(self.temp(f"({code} if {test} else {best})"), null)
-        found = Scalar(found.code, found.null, bad)
-        return self._within_decimal(found) if isinstance(call.type, DecimalType) else found
+        return self._bounded(Scalar(found.code, found.null, bad), call)
+
+    def comparable(self, code: str, like: ir.Expr) -> str:
+        """What is compared where values are put in order: of a string, its rank."""
+        if like.type != STRING:
+            return code
+        self.layout.needs_ranks = True
+        return f"columns[0][{code}]"
 
 
 def _shown(expression: ir.Expr) -> str:
@@ -553,10 +588,6 @@ def _either(left: str | None, right: str | None) -> str | None:
     return f"({left} or {right})"
 
 
-def _either_code(left: str, right: str) -> str:
-    return right if left == "False" else f"({left} or {right})"
-
-
 def _chosen(test: str, left: str | None, right: str | None) -> str | None:
     if left is None and right is None:
         return None
@@ -578,6 +609,11 @@ def as_truth(value: Scalar) -> Truth:
     if known is None:
         return Truth(f"({value.code} != 0)", f"({value.code} == 0)")
     return Truth(f"(not {known} and {value.code} != 0)", f"(not {known} and {value.code} == 0)", value.bad)
+
+
+def typed(value: Scalar, like: ir.Expr) -> Scalar | Truth:
+    """The value; as a condition, if that is what the expression is."""
+    return as_truth(value) if like.type == BOOLEAN else value
 
 
 def as_scalar(truth: Truth) -> Scalar:

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
-from kleene.engine.compiled.borrowing import not_read_only
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import decoded, plain_values
 from kleene.errors import ExecutionError
@@ -54,16 +53,17 @@ DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "b": np.uint8, "s": np
 SIGNATURES = {"i": "int64[::1]", "f": "float64[::1]", "b": "uint8[::1]", "s": "int64[::1]"}
 
 
+def times_signature(time_type: Type) -> str:
+    """Of the times of events; where the order is by something else, nothing reads them."""
+    return SIGNATURES["f" if time_type == FLOAT else "i"]
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A value that every event has: an attribute, or an expression over attributes of the one event."""
 
     expression: ir.Expr
     kind: str
-
-    @property
-    def attribute(self) -> str | None:
-        return self.expression.name if isinstance(self.expression, ir.Attribute) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,7 @@ class Dictionary:
 
     def codes(self, column: pa.ChunkedArray) -> Array:
         """The code of each value; of NULL, 0."""
-        encoded = column.combine_chunks().dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
+        encoded = encoded_values(column)
         texts = encoded.dictionary.to_pylist()
         indices: Array = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False).astype(np.int64)
         if not self.strings:
@@ -232,32 +230,46 @@ def check_readable(column: pa.ChunkedArray, type_: Type, name: str) -> None:
         attribute_array(pa.table({name: column}), name, type_, Dictionary())
 
 
+_CASTS: dict[Type, tuple[pa.DataType, ...]] = {
+    INTEGER: (pa.int64(),),
+    FLOAT: (pa.float64(),),
+    DATE: (pa.date32(), pa.int32(), pa.int64()),
+    DURATION: (pa.duration("us"), pa.int64()),
+    BOOLEAN: (pa.uint8(),),
+}
+
+
 def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
+    is_timestamp = isinstance(type_, TimestampType)
     try:
-        match type_:
-            case TimestampType():
-                column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-            case _ if type_ == INTEGER:
-                column = column.cast(pa.int64())
-            case _ if type_ == FLOAT:
-                column = column.cast(pa.float64())
-            case _ if type_ == DATE:
-                column = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-            case _ if type_ == DURATION:
-                column = column.cast(pa.duration("us")).cast(pa.int64())
-            case _ if type_ == BOOLEAN:
-                column = column.cast(pa.uint8())
+        for step in [pa.timestamp("us", column.type.tz), pa.int64()] if is_timestamp else _CASTS.get(type_, ()):
+            column = column.cast(step)
     except pa.ArrowInvalid:
         return None
     if column.null_count:
         column = pc.fill_null(column, 0)
-    return not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
+    return _not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
 
 
 def _null_mask(column: pa.ChunkedArray) -> Array:
     if not column.null_count:
         return np.empty(0, np.uint8)
-    return not_read_only(np.ascontiguousarray(pc.is_null(column).to_numpy(), np.uint8))
+    return _not_read_only(np.ascontiguousarray(pc.is_null(column).to_numpy(), np.uint8))
+
+
+class _Borrowed:
+    """Memory of Arrow's, held for as long as an array looks at it."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
+
+
+def _not_read_only(array: Array) -> Array:
+    """The same memory, not marked read-only: machine code is typed for arrays that are not. It never writes there."""
+    if array.flags.writeable:
+        return array
+    return np.asarray(_Borrowed(array)) if array.size else array.copy()
 
 
 def computed_array(
@@ -288,6 +300,14 @@ def computed_array(
     return values[numbers], mask[numbers]
 
 
+def encoded_values(column: pa.ChunkedArray, nulls: str = "mask") -> pa.DictionaryArray:
+    """The column with its values numbered, as they are where they are numbered already."""
+    encoded = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        encoded = encoded.dictionary_encode(null_encoding=nulls)
+    return encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+
+
 def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
     """For each row, the number of its combination of values; and how many there are."""
     numbers, count = np.zeros(table.num_rows, np.int64), 1 if table.num_rows else 0
@@ -295,9 +315,7 @@ def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
         column = decoded(table.column(name))
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.decimal128(38, column.type.scale))  # Arrow encodes no narrow ones
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
+        encoded = encoded_values(column, "encode")
         own = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
         numbers = numbers * max(len(encoded.dictionary), 1) + own
         _, numbers = np.unique(numbers, return_inverse=True)

@@ -9,13 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.arrays.windows import (
-    NO_WINDOW,
-    WINDOW_IN_EVENTS,
-    WINDOW_IN_FLOAT_TIME,
-    WINDOW_IN_WHOLE_TIME,
-)
-from kleene.engine.compiled.columns import Array, times_array
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.compiled.arrays import windows
+from kleene.engine.compiled.columns import Array, Layout, times_array
 from kleene.engine.events import window_size
 from kleene.engine.protocol import Time
 from kleene.ir.options import WindowUnit
@@ -34,12 +30,12 @@ class KernelWindow:
 
     @property
     def is_float(self) -> bool:
-        return self.kind == WINDOW_IN_FLOAT_TIME
+        return self.kind == windows.WINDOW_IN_FLOAT_TIME
 
     @property
     def in_time(self) -> int | float | None:
         """How long it is, if it is a time."""
-        return self.float_size if self.is_float else self.size if self.kind == WINDOW_IN_WHOLE_TIME else None
+        return self.float_size if self.is_float else self.size if self.kind == windows.WINDOW_IN_WHOLE_TIME else None
 
     def is_over(self, latest: Any, times: Array) -> Array:
         """Whether no event after `latest` can lie before the end of a window that began at the times.
@@ -49,19 +45,30 @@ class KernelWindow:
         found: Array = latest >= times + self.float_size if self.is_float else latest - times >= self.size
         return found
 
+    def code(self, layout: Layout) -> str:
+        """The code that reads its size."""
+        return layout.float_(self.float_size) if self.is_float else layout.integer(self.size)
+
+    def function(self, layout: Layout, arguments: str, apart: str, time_apart: str) -> str:
+        """The source of `in_window`; how far two rows are apart is code, for a window of events and for one of time."""
+        head = f"def in_window(start, row, {arguments}, ki, kf):\n    return "
+        if self.kind == windows.NO_WINDOW:
+            return head + "True"
+        return head + f"{apart if self.kind == windows.WINDOW_IN_EVENTS else time_apart} < {self.code(layout)}"
+
     @classmethod
-    def of(cls, query: AnalyzedQuery) -> KernelWindow:
-        window = query.window
+    def of(cls, query: AnalyzedQuery | AnalyzedRowPattern) -> KernelWindow:
+        window = query.window if isinstance(query, AnalyzedQuery) else query.definition.window
         if window is None:
-            return cls(NO_WINDOW, 0, 0.0)
+            return cls(windows.NO_WINDOW, 0, 0.0)
         if window.unit is WindowUnit.EVENTS:
-            return cls(WINDOW_IN_EVENTS, int(window.size), 0.0)
+            return cls(windows.WINDOW_IN_EVENTS, int(window.size), 0.0)
         size = window_size(window, query.time_type)
         if query.time_type == FLOAT:
-            return cls(WINDOW_IN_FLOAT_TIME, 0, float(size))
+            return cls(windows.WINDOW_IN_FLOAT_TIME, 0, float(size))
         if isinstance(size, Decimal) and size != int(size):
-            size = int(size) + 1
-        return cls(WINDOW_IN_WHOLE_TIME, min(int(size), 2**63 - 1), 0.0)
+            size = int(size) + 1  # times are whole, and less than 2.5 is less than 3
+        return cls(windows.WINDOW_IN_WHOLE_TIME, min(int(size), 2**63 - 1), 0.0)
 
 
 def latest_of(times: Array, now: Time | None) -> Any:

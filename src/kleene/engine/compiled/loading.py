@@ -6,7 +6,7 @@ The loops that are the same for every query are loaded once for each way of runn
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -14,29 +14,22 @@ from typing import Any
 from kleene.engine.compiled.arrays import constants_of
 from kleene.engine.compiled.jit import load
 
-_INTS, _FLOATS, _TABLE = "int64[::1]", "float64[::1]", "int64[:,::1]"
-_ROWS = "int32[::1]"  # the rows of matches are many, and narrow ones are written faster
-_WINDOW = f"int64, int64, float64, {_INTS}, {_FLOATS}, {_INTS}"
-_SIGNATURES = {
-    "expand_merged": f"int64({_INTS}, {_TABLE}, int64, {_TABLE}, {_WINDOW}, "
-    f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
-    "expand_versions": f"int64({_INTS}, {_TABLE}, int64, {_TABLE}, {_TABLE}, {_TABLE}, "
-    f"{_INTS}, {_INTS}, {_INTS}, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
-    "measure_merged": f"int64(int64, int64, int64, {_TABLE}, {_WINDOW}, {_INTS}, {_INTS})",
-    "mark_merged": f"int64({_TABLE}, int64, {_INTS}, {_WINDOW})",
-    "mark_versions": f"int64({_INTS}, {_INTS}, {_TABLE}, {_TABLE}, {_TABLE}, {_INTS}, {_INTS}, {_INTS})",
-    "resolve": f"int64({_INTS}, {_INTS}, {_INTS})",
-    "live_heads": f"int64({_INTS}, {_TABLE}, {_WINDOW})",
-    "pack_merged": f"int64({_TABLE}, int64, {_INTS})",
-    "count_merged": f"int64({_TABLE}, int64, {_TABLE}, {_INTS}, {_INTS}, {_TABLE}, {_INTS}, {_WINDOW})",
-    "piece_of": f"int64({_TABLE}, {_INTS}, int64, {_INTS}, {_INTS}, {_INTS}, {_WINDOW})",
-    "order_matches": f"int64({_INTS}, {_INTS}, int64, {_INTS}, {_TABLE}, {_ROWS}, {_INTS})",
-    "place_matches": f"int64({_INTS}, {_INTS}, {_ROWS}, {_INTS}, {_ROWS})",
-    "nth_rows": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS}, int64, int64, {_INTS})",
-    "count_rows": f"int64({_INTS}, {_INTS}, {_INTS}, {_INTS})",
-    "group_rows": f"int64({_INTS}, {_INTS}, {_INTS})",
-    "order_sequences": f"int64(int32[:,::1], int32[:,::1], {_INTS}, {_INTS}, {_INTS}, {_INTS}, {_INTS}, int32[:,::1])",
+VECTOR, TABLE, CUBE = "int64[::1]", "int64[:,::1]", "int64[:,:,::1]"
+ROW_TABLE = "int32[:,::1]"  # the rows of matches are many, and narrow ones are written faster
+_NAMES = {
+    "int64": "accepting count first from_last last limit mode most offset root row",
+    "float64[::1]": "kf",
+    TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
+    "whole",
+    "float64[:,::1]": "floats kept_f nf of rf stored_f",
+    "int32[::1]": "out p",
+    ROW_TABLE: "heights sequences sorted_",
+    "uint8[:,::1]": "nulls",
+    f"Tuple((int64, int64, float64, {VECTOR}, float64[::1], {VECTOR}))": "window",
 }
+_TYPES = {name: type_ for type_, names in _NAMES.items() for name in names.split()}
+"""The types of kernels' arguments by their names; what is not here is a vector."""
+_TAKEN_APART = re.compile(r"^    (\w+(?:, \w+)+) = (\w+)$", re.MULTILINE)
 
 _SHARED = (
     "merged_matches",
@@ -60,6 +53,30 @@ def assembled(header: str, parts: Iterable[str]) -> str:
     """The source of a generated module: its header, the columns and statuses that its parts name, and the parts."""
     text = "\n\n".join(part for part in parts if part)
     return "\n\n".join(part for part in (header, constants_of(text), text) if part)
+
+
+def constants_code(values: Mapping[str, object]) -> str:
+    return "\n".join(f"{name} = {value}" for name, value in values.items())
+
+
+def signatures_in(source: str, results: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
+    """The signatures of functions of which the results are given; `types` are those that the module knows better.
+
+    An argument that the function takes apart into several names is a tuple of these.
+    """
+    found = {}
+    for name, result in results.items():
+        arguments, body = source.split(f"\ndef {name}(", 1)[1].split("):\n", 1)
+        tuples = {whole: parts for parts, whole in _TAKEN_APART.findall(body.split("\ndef ", 1)[0])}
+        own = [_type_of(argument, tuples, types) for argument in arguments.replace(",", " ").split()]
+        found[name] = f"{result}({', '.join(own)})"
+    return found
+
+
+def _type_of(name: str, tuples: Mapping[str, str], types: Mapping[str, str]) -> str:
+    if name in tuples:
+        return f"Tuple(({', '.join(_type_of(part, {}, types) for part in tuples[name].split(', '))}))"
+    return types.get(name) or _TYPES.get(name, VECTOR)
 
 
 def _below_the_line(name: str) -> str:
@@ -86,7 +103,7 @@ class SharedLoops:
         if name not in self._loaded:
             functions = _functions()
             source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name, functions)))
-            self._loaded[name] = load(source, {name: _SIGNATURES[name]}, self._jit)[name]
+            self._loaded[name] = load(source, signatures_in(source, {name: "int64"}, {}), self._jit)[name]
         return self._loaded[name]
 
 

@@ -14,28 +14,25 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.value_types import type_of
-from kleene.engine.compiled.arrangement import ROW
-from kleene.engine.compiled.batches import arguments, nullable_names, one_group, types_of
-from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError, check_source
-from kleene.engine.compiled.columns import Array, Dictionary, Layout, kind_of
-from kleene.engine.compiled.programs import Compiled
-from kleene.engine.compiled.sase_readers import OfMatch, Rows
+from kleene.engine.compiled.arrangement import as_arguments
+from kleene.engine.compiled.batches import arguments, nullable_names, one_group
+from kleene.engine.compiled.code import Code, NotExpressibleError, check_source
+from kleene.engine.compiled.columns import Array, Dictionary, Layout
+from kleene.engine.compiled.programs import Compiled, GeneratedCode, made_of
+from kleene.engine.compiled.sase_readers import OfMatch, of_match_in_rows
 from kleene.engine.matches import FlatMatches
-from kleene.engine.output import arrow_values, is_taken
+from kleene.engine.output import arrow_numbers, arrow_type, arrow_values, is_taken
 from kleene.ir import expr as ir
-from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, NULL, STRING, TimestampType, Type
+from kleene.schema import FLOAT, STRING, DecimalType, Type
 
 FEW = 1_000
 """So many matches the interpreter computes sooner than machine code is made; those of all pieces of a stream count."""
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedMeasures:
+class GeneratedMeasures(GeneratedCode):
     """`computed` are the numbers of the measures that the code computes, in the order of its outputs."""
 
-    source: str
-    signatures: dict[str, str]
-    layout: Layout
     computed: tuple[int, ...]
 
 
@@ -48,27 +45,18 @@ class MeasureProgram(Compiled[GeneratedMeasures]):
 
 def generate_measures(query: AnalyzedQuery, nullable: frozenset[str]) -> GeneratedMeasures:
     code, computed = Code(Layout(nullable), depth=2), list[int]()
-    reader = OfMatch(query)
-    begin = "offsets[m]"
-    for number, component in enumerate(query.components):
-        code.line(f"b{number} = {begin}")
-        begin = f"b{number} + lengths[m, {number}]"
-        reader.walked[component.name] = Rows("p", f"b{number}", f"lengths[m, {number}]")
+    reader = of_match_in_rows(query, code)
     for number, measure in enumerate(query.measures or ()):
         if not is_taken(measure.expression) and _write(code, measure.expression, len(computed), reader):
             computed.append(number)
-    body = "\n".join(["    for m in range(len(offsets) - 1):", *code.lines, "    return 0"])
-    head = "def measures(whole, floats, nulls, offsets, lengths, p, columns, ki, kf):\n"
-    signature = (
-        "int64(int64[:,::1], float64[:,::1], uint8[:,::1], int64[::1], int64[:,::1], int32[::1], "
-        f"{code.layout.signature()}, int64[::1], float64[::1])"
-    )
-    source = HEADER + "\n\n" + head + body
+    code.lines = ["    for m in range(len(offsets) - 1):", *code.lines, "    return 0"]
+    function = code.function("measures(whole, floats, nulls, offsets, lengths, p, columns, ki, kf)")
+    made = made_of([function], code.layout, {"measures": "int64"})
     try:
-        check_source(source)
+        check_source(made[0])
     except NotExpressibleError:
         return GeneratedMeasures("", {}, code.layout, ())
-    return GeneratedMeasures(source, {"measures": signature}, code.layout, tuple(computed))
+    return GeneratedMeasures(*made, tuple(computed))
 
 
 def _write(code: Code, expression: ir.Expr, output: int, reader: OfMatch) -> bool:
@@ -78,9 +66,7 @@ def _write(code: Code, expression: ir.Expr, output: int, reader: OfMatch) -> boo
         if any(isinstance(node, ir.IfPresent) for node in ir.walk(expression)):
             return False
         value = code.scalar(expression, reader)
-        if value.bad is not None:
-            with code.block(f"if {value.bad}:"):
-                code.line(f"return {code.layout.error(expression)}")
+        code.return_if_bad(value, expression)
     except NotExpressibleError:
         del code.lines[mark:]
         del code.layout.columns[columns:], code.layout.has_mask[columns:]
@@ -96,7 +82,6 @@ def _write(code: Code, expression: ir.Expr, output: int, reader: OfMatch) -> boo
 def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMatches) -> dict[int, pa.Array]:
     """The columns that machine code computes, by the number of their measure; positions are those in the table."""
     query = program.query
-    assert query.schema is not None
     program.matches += len(matches)
     if not query.measures or not len(matches) or (program.jit and program.matches <= FEW):
         return {}
@@ -105,21 +90,12 @@ def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMat
         return {}
     dictionary = Dictionary()
     rows = one_group(table.num_rows)
-    given = arguments(generated.layout, table, query.schema, types_of(query.schema), rows, dictionary)
+    given = arguments(generated.layout, table, query.schema, rows, dictionary)
     shape = (len(matches), len(generated.computed))
     whole, floats, nulls = np.zeros(shape, np.int64), np.zeros(shape, np.float64), np.zeros(shape, np.uint8)
     with np.errstate(all="ignore"):
-        status = program.kernel(nullable_names(table)).functions["measures"](
-            whole,
-            floats,
-            nulls,
-            np.ascontiguousarray(matches.offsets),
-            np.require(matches.lengths, np.int64, ["C", "W"]),
-            np.ascontiguousarray(matches.positions, ROW),
-            given.columns,
-            given.integers,
-            given.floats,
-        )
+        measures = program.kernel(nullable_names(table)).functions["measures"]
+        status = measures(whole, floats, nulls, *as_arguments(matches), *given)
     if status != 0:
         return {}  # the interpreter knows what to say of it
     found: dict[int, pa.Array] = {}
@@ -131,20 +107,9 @@ def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMat
 
 
 def _arrow(values: Array, nulls: Array, type_: Type, dictionary: Dictionary) -> pa.Array:
-    if type_ == NULL:
-        return pa.nulls(len(values))
-    if type_ in (INTEGER, FLOAT):
-        return pa.array(values, mask=nulls)
     if type_ == STRING:
         return pa.array(dictionary.strings, pa.string()).take(pa.array(values, mask=nulls))
-    if type_ == BOOLEAN:
-        return pa.array(values != 0, mask=nulls)
-    if type_ == DATE:
-        return pa.array(values.astype(np.int32), mask=nulls).cast(pa.date32())
-    if type_ == DURATION:
-        return pa.array(values, mask=nulls).cast(pa.duration("us"))
-    if isinstance(type_, TimestampType):
-        return pa.array(values, mask=nulls).cast(pa.timestamp("us", type_.zone))
-    plain = [None if is_null else value for value, is_null in zip(values.tolist(), nulls.tolist(), strict=True)]
-    assert kind_of(type_) == "i"
-    return arrow_values(plain, type_, pa.decimal128(38, getattr(type_, "scale", 0)))
+    if isinstance(type_, DecimalType):
+        plain = [None if is_null else value for value, is_null in zip(values.tolist(), nulls.tolist(), strict=True)]
+        return arrow_values(plain, type_, arrow_type(type_))
+    return arrow_numbers(values, nulls, type_, arrow_type(type_))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,34 @@ from kleene.engine.compiled.arrays.groups import (
     GROUP_STORED,
     GROUP_STORED_COUNT,
 )
-from kleene.engine.compiled.batches import Grouped
+from kleene.engine.compiled.batches import Grouped, grown
 from kleene.engine.compiled.columns import Array
-from kleene.engine.saved_parts import require, require_within
+from kleene.engine.compiled.registers import Registers
+from kleene.engine.saved_parts import SavedParts, require, require_within
+
+
+class Runs(NamedTuple):
+    """Arrays of runs: row r has the whole numbers of run r, and its floats."""
+
+    i: Array
+    f: Array
+
+    @classmethod
+    def empty(cls, room: int, registers: Registers) -> Runs:
+        floats = np.zeros((room, max(registers.floats, 1)), np.float64)
+        return cls(np.zeros((room, registers.columns), np.int64), floats)
+
+    def grown(self, length: int) -> Runs:
+        return Runs(grown(self.i, length), grown(self.f, length))
+
+    def saved(self, count: int) -> dict[str, Array]:
+        """The parts of a snapshot; so many runs are stored."""
+        return {"stored_i": self.i[:count], "stored_f": self.f[:count]}
+
+    @classmethod
+    def load(cls, parts: SavedParts, registers: Registers) -> Runs:
+        stored_i = parts.array("stored_i", None, registers.columns)
+        return cls(stored_i, parts.array("stored_f", len(stored_i), max(registers.floats, 1), kind="f"))
 
 
 def groups_of(grouped: Grouped, old: int, counts: Array) -> Array:
@@ -33,19 +58,12 @@ def groups_of(grouped: Grouped, old: int, counts: Array) -> Array:
     return groups
 
 
-def sizes_of(groups: Array) -> Array:
-    """How many rows each partition has."""
-    sizes: Array = groups[:, GROUP_END] - groups[:, GROUP_FIRST]
-    return sizes
-
-
 def stored_runs(
-    grouped: Grouped, groups: Array, counts: Array, arrays: Sequence[tuple[Array, Array]], room: int
-) -> tuple[Array, list[Array]]:
+    grouped: Grouped, groups: Array, counts: Array, kept: Runs, stored: Runs, room: int
+) -> tuple[Array, Runs]:
     """Puts the runs kept of the partitions in this piece together with those stored of the others.
 
-    `arrays` are pairs of arrays of runs, those kept and those stored. Returns how many runs each partition has now, and
-    an array for each pair, with room for at least so many runs.
+    Returns how many runs each partition has now, and all of them, with room for at least so many.
     """
     is_seen, sources, counts = np.zeros(len(counts), np.bool_), begins_of(counts), counts.copy()
     is_seen[grouped.numbers] = True
@@ -53,12 +71,10 @@ def stored_runs(
     total = int(counts.sum())
     source = np.repeat(sources - begins_of(counts), counts) + np.arange(total)
     from_kept = np.repeat(is_seen, counts)
-    made = []
-    for kept, stored in arrays:
-        new = np.zeros((max(total, room), stored.shape[1]), stored.dtype)
-        new[:total][from_kept] = kept[source[from_kept]]
-        new[:total][~from_kept] = stored[source[~from_kept]]
-        made.append(new)
+    made = Runs(*(np.zeros((max(total, room), array.shape[1]), array.dtype) for array in stored))
+    for new, own_kept, own_stored in zip(made, kept, stored, strict=True):
+        new[:total][from_kept] = own_kept[source[from_kept]]
+        new[:total][~from_kept] = own_stored[source[~from_kept]]
     return counts, made
 
 

@@ -6,25 +6,39 @@ several kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from threading import Thread
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from kleene.automaton.model import Automaton
 from kleene.engine.budget import Budget
-from kleene.engine.compiled.code import check_source
+from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
+from kleene.engine.compiled.code import HEADER, check_source
+from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.jit import Kernels, load
+from kleene.engine.compiled.loading import assembled, signatures_in
 
 
-class GeneratedCode(Protocol):
-    @property
-    def source(self) -> str: ...
+@dataclass(frozen=True, slots=True)
+class GeneratedCode:
+    """The source of a query's kernels, the types of their arguments, and the numbers that it uses."""
 
-    @property
-    def signatures(self) -> dict[str, str]: ...
+    source: str
+    signatures: dict[str, str]
+    layout: Layout
+
+
+def made_of(
+    parts: Iterable[str], layout: Layout, results: Mapping[str, str], **types: str
+) -> tuple[str, dict[str, str], Layout]:
+    """What every generated module has; `results` are the types that its kernels give back."""
+    source = assembled(HEADER, parts)
+    return source, signatures_in(source, results, {"columns": layout.signature(), **types}), layout
 
 
 Generated = TypeVar("Generated", bound=GeneratedCode)
@@ -35,6 +49,14 @@ class Kernel(Generic[Generated]):
     generated: Generated
     functions: Kernels
     jit: bool
+
+    def run(self, name: str, *arguments: Any) -> Any:
+        """What the function gives back; an error if it is the number of one."""
+        with np.errstate(all="ignore"):
+            found = self.functions[name](*arguments)
+        if found is not None and found <= FIRST_ERROR:
+            raise self.generated.layout.failure(found)
+        return found
 
 
 class Compiled(Generic[Generated]):

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kleene.engine.compiled.code import Code, NotExpressibleError, Reader, Scalar
+from kleene.engine.compiled.code import Code, NotExpressibleError, Reader, Scalar, Truth, typed
 from kleene.engine.compiled.columns import Array, Dictionary, kind_of, of_one_event
 from kleene.engine.saved_parts import require_within
 from kleene.ir import expr as ir
-from kleene.schema import STRING, DecimalType, OpaqueType
+from kleene.schema import FLOAT, DecimalType, OpaqueType
 
 MOST_REGISTERS = 60
 
@@ -50,6 +50,10 @@ class Registers:
         self.read.add(register)
         return register
 
+    def check(self, what: str) -> None:
+        if len(self.all) > MOST_REGISTERS:
+            raise NotExpressibleError(what.format(len(self.all)))
+
     def place(self, register: Register) -> tuple[str, int]:
         """Which array, and which column of it."""
         is_float = register.kind == "f"
@@ -69,8 +73,9 @@ class Registers:
                 require_within(runs[:, self.place(register)[1]], 0, events + 1, "stored_i")
 
     @property
-    def integers(self) -> int:
-        return sum(register.kind != "f" for register in self.all)
+    def columns(self) -> int:
+        """How many whole numbers a run has, registers and others."""
+        return self.first_integer + sum(register.kind != "f" for register in self.all)
 
     @property
     def floats(self) -> int:
@@ -85,23 +90,23 @@ class Registers:
             null = f"((({arrays[0]}[{run}, {self.null_column}] >> {self.null_bit(register)}) & 1) == 1)"
         return Scalar(f"{array}[{run}, {column}]", null)
 
-    def aggregate(self, owner: int, node: ir.Aggregate, argument: ir.Expr, code: Code, run: str = "run") -> Scalar:
+    def aggregate(self, owner: int, node: ir.Aggregate, code: Code, run: str = "run") -> Scalar | Truth:
         """The value of an aggregate over the owner's events so far."""
-        match node.function:
-            case "count" if isinstance(argument, ir.Events):
-                return self.value(self.get(owner, "count", None), run)
-            case "count":
-                return self.value(self.get(owner, "known", argument), run)
+        function, argument = node.function, node.argument
+        match function:
             case "avg":
-                total = self.value(self.get(owner, "total", argument), run)
-                known = self.value(self.get(owner, "known", argument), run)
-                whole = code.as_float(total, argument.type)
-                return Scalar(f"divide({whole.code}, float({known.code}))", whole.null, whole.bad)
+                total, known = (self.value(self.get(owner, name, argument), run) for name in ("total", "known"))
+                return code.average(total, known, argument)
+            case "count":
+                of_events = isinstance(argument, ir.Events)
+                register = self.get(owner, "count", None) if of_events else self.get(owner, "known", argument)
             case "first" | "last":
-                return self.value(self.get(owner, f"{node.function}_known", argument), run)
+                register = self.get(owner, f"{function}_known", argument)
             case "sum" | "min" | "max":
-                return self.value(self.get(owner, node.function, argument), run)
-        raise NotExpressibleError(f"{node.function} inside a condition")
+                register = self.get(owner, function, argument)
+            case _:
+                raise NotExpressibleError(f"{function} inside a condition")
+        return typed(self.value(register, run), node)
 
 
 def forget_strings(dictionary: Dictionary, registers: Registers, runs: Array, count: int) -> Dictionary:
@@ -130,9 +135,7 @@ def write_update(
     argument = register.argument
     assert argument is not None
     value = code.scalar(argument, reader)
-    if value.bad is not None:
-        with code.block(f"if {value.bad}:"):
-            code.line(f"return {code.layout.error(argument)}")
+    code.return_if_bad(value, argument)
     known = value.code
     if function == "known":
         one = "1" if value.null is None else f"(0 if {value.null} else 1)"
@@ -170,28 +173,23 @@ def write_update(
         if function == "first_known":
             return
         with code.block("else:"):
-            _accumulate(register, target.code, known, code)
+            write_combined(function, argument, target.code, known, code)
 
 
-def _accumulate(register: Register, target: str, known: str, code: Code) -> None:
-    assert register.argument is not None
-    match register.function:
+def write_combined(function: str, argument: ir.Expr, total: str, item: str, code: Code) -> None:
+    """Code that brings an aggregate up to date with one more value of its argument."""
+    match function:
         case "min" | "max":
-            sign = "<" if register.function == "min" else ">"
-            sides = (known, target)
-            if register.argument.type == STRING:
-                code.layout.needs_ranks = True
-                sides = (f"columns[0][{known}]", f"columns[0][{target}]")
-            with code.block(f"if {sides[0]} {sign} {sides[1]}:"):
-                code.line(f"{target} = {known}")
-        case "sum" | "total" if register.kind == "f":
-            code.line(f"{target} += {known}")
-        case "sum" | "total":
-            value, too_far = code.pair(f"add({target}, {known})")
-            if isinstance(register.argument.type, DecimalType) and register.function == "sum":
-                limit = code.layout.integer(10**18)
-                too_far = f"({too_far} or {value} >= {limit} or {value} <= -{limit})"
-            overflow = ir.Aggregate("sum", register.argument, type=register.argument.type)
-            with code.block(f"if {too_far}:"):
-                code.line(f"return {code.layout.error(overflow)}")
-            code.line(f"{target} = {value}")
+            sign = "<" if function == "min" else ">"
+            with code.block(f"if {code.comparable(item, argument)} {sign} {code.comparable(total, argument)}:"):
+                code.line(f"{total} = {item}")
+        case "sum" | "total" | "avg" if argument.type == FLOAT:
+            code.line(f"{total} += {item}")
+        case "sum" | "total" | "avg":
+            value, too_far = code.pair(f"add({total}, {item})")
+            if function == "sum" and isinstance(argument.type, DecimalType):
+                too_far = f"({too_far} or {code.too_wide(value)})"
+            code.return_if_bad(Scalar(value, bad=too_far), ir.Aggregate("sum", argument, type=argument.type))
+            code.line(f"{total} = {value}")
+        case _:
+            raise NotExpressibleError(f"{function} inside a condition")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +25,10 @@ from kleene.engine.compiled.arrays.row_groups import (
 )
 from kleene.engine.compiled.batches import Grouped, group, nullable_names, one_group
 from kleene.engine.compiled.columns import Array, times_array
-from kleene.engine.compiled.kept import KeptEvents, PartitionStates
-from kleene.engine.compiled.kernel_window import wake_time
+from kleene.engine.compiled.kept import KeepingProgress, Partitions
+from kleene.engine.compiled.kernel_window import KernelWindow, wake_time
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.row_code import has_time_window
 from kleene.engine.compiled.row_search import ALL_AT_ONCE, FoundRows, RowCode, Search
-from kleene.engine.events import window_time
 from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import SavedParts, require
 from kleene.ir import expr as ir
@@ -46,27 +43,25 @@ MOST_STATES = 1 << 26
 
 class RowEngine(RowCode):
     def start(self, budget: Budget | None = None, meter: Meter | None = None) -> RowProgress:
-        return RowProgress(self, Budget() if budget is None else budget)
+        return RowProgress(self, budget, meter)
 
 
-class RowProgress:
+class RowProgress(KeepingProgress):
     """How far a stream of rows has come, partition by partition."""
 
-    def __init__(self, engine: RowEngine, budget: Budget) -> None:
-        self.engine, self.budget = engine, budget
-        self.nullable: frozenset[str] = frozenset()
-        self.kept = KeptEvents()
+    def __init__(self, engine: RowEngine, budget: Budget | None, meter: Meter | None) -> None:
+        self.engine = engine
         # Of each partition: how many rows came before those kept, how many of the kept ones stand before the start that
         # is not decided yet, how many matches there were, and up to which row of the stream it is matched.
-        self.partitions = PartitionStates(engine.query.partition_by, True, dropped=0, decided=0, matches=0, covered=0)
+        fresh = dict.fromkeys(("dropped", "decided", "matches", "covered"), 0)
+        super().__init__(Partitions(engine.query.partition_by, True, **fresh), budget, meter)
 
     # --- feeding -------------------------------------------------------------------------------------------------
 
     def feed(self, events: pa.Table, now: Time | None = None, is_last: bool = False) -> Iterator[FoundRows]:
         """The matches that no later row can change; those of a whole table in parts of bounded size."""
         is_whole = is_last and self.kept.table is None
-        table, grouped = self._grouped(events, is_whole)
-        self.nullable |= nullable_names(table)
+        table, grouped = self._grouped(events, is_last)
         groups = self._groups(grouped, is_last)
         if is_whole:
             yield from self._found_in_whole(table, grouped, groups)
@@ -81,12 +76,14 @@ class RowProgress:
         self._retain(found, own)
         yield found
 
-    def _grouped(self, events: pa.Table, is_whole: bool) -> tuple[pa.Table, Grouped]:
+    def _grouped(self, events: pa.Table, is_last: bool) -> tuple[pa.Table, Grouped]:
         """The rows behind those that are kept, by partition."""
-        if is_whole and not self.engine.query.partition_by:  # a search may be as fast as numbering all rows
+        if is_last and self.kept.table is None and not self.engine.query.partition_by:
+            # A search may be as fast as numbering all rows.
             self.partitions.grow(1)
+            self.nullable |= nullable_names(events)
             return events, one_group(events.num_rows)
-        table, codes = self.kept.in_front_of(events, self.partitions.numbers(events, is_whole))
+        table, codes = self.behind_kept(events, is_last)
         return table, group(codes, max(len(self.partitions), 1), self.engine.jit)
 
     def _groups(self, grouped: Grouped, is_last: bool) -> Array:
@@ -130,8 +127,7 @@ class RowProgress:
         if self.engine.query.rows_per_match is not RowsPerMatch.ALL_WITH_UNMATCHED:
             return found.unmatched
         grouped, begins = found.grouped, found.begins
-        rows = np.arange(len(grouped)) - np.repeat(begins, np.diff(grouped.begins))  # in their partitions
-        of_group = np.repeat(np.arange(len(begins)), np.diff(grouped.begins))
+        rows, of_group = grouped.places, np.repeat(np.arange(len(begins)), grouped.sizes)
         decided = found.groups[:, ROW_GROUP_START] - begins
         is_open = (rows >= own["decided"][of_group]) & (rows < decided[of_group])
         is_open &= rows >= (own["covered"] - own["dropped"])[of_group]
@@ -159,11 +155,10 @@ class RowProgress:
         }
         for name, values in after.items():
             self.partitions[name][numbers] = values
-        sizes = np.diff(grouped.begins)
-        within = np.arange(len(grouped)) - np.repeat(grouped.begins[:-1], sizes)
-        self.kept.keep_grouped(found.table, grouped, np.flatnonzero(within >= np.repeat(dropped, sizes)))
+        is_kept = grouped.places >= np.repeat(dropped, grouped.sizes)
+        self.kept.keep_grouped(found.table, grouped, np.flatnonzero(is_kept))
         if not self._counts_from_the_beginning:
-            self._forget_partitions()
+            self.forget_partitions(np.zeros(len(self.partitions), np.bool_))
 
     @property
     def _counts_from_the_beginning(self) -> bool:
@@ -172,13 +167,6 @@ class RowProgress:
         read = [*(condition for _, condition in query.conditions), *(item.expression for item in query.measures)]
         is_numbered = any(isinstance(node, ir.MatchNumber) for expression in read for node in ir.walk(expression))
         return is_numbered or has_anchor(query.definition.pattern, at_start=True)
-
-    def _forget_partitions(self) -> None:
-        """Forgets partitions of which nothing is kept. If rows of one come again, it begins anew."""
-        used = np.zeros(len(self.partitions), np.bool_)
-        used[self.kept.numbers] = True
-        if not used.all():
-            self.kept.numbers = self.partitions.keep(used)[self.kept.numbers]
 
     # --- between pieces ------------------------------------------------------------------------------------------
 
@@ -191,22 +179,17 @@ class RowProgress:
     def _wakes_at(self) -> Time | None:
         """When time alone decides about an open start, without a row; None if it never does."""
         query, kept = self.engine.query, self.kept
-        if not has_time_window(query) or not len(kept):
+        size = KernelWindow.of(query).in_time
+        if size is None or not len(kept):
             return None
         grouped = group(kept.numbers, len(self.partitions), self.engine.jit)
         at = grouped.begins[:-1] + self.partitions["decided"][grouped.numbers]
         times = grouped.permuted(times_array(kept.table, query.order_by[0].name, query.time_type))
         since = times[at[at < grouped.begins[1:]]]
-        assert query.definition.window is not None
-        return wake_time(since.min(), window_time(query.definition.window, query.time_type)) if len(since) else None
-
-    def saved(self) -> dict[str, Any]:
-        return {"nullable": sorted(self.nullable), **self.kept.saved(), **self.partitions.saved()}
+        return wake_time(since.min(), size) if len(since) else None
 
     def load(self, parts: SavedParts) -> None:
-        self.nullable = parts.column_names("nullable")
-        self.partitions.load(parts)
-        self.kept.load(parts, len(self.partitions))
+        super().load(parts)
         sizes = np.bincount(self.kept.numbers, minlength=len(self.partitions))
         require(bool((self.partitions["decided"] <= sizes).all()), "decided")
         require(bool((self.partitions["covered"] - self.partitions["dropped"] <= sizes).all()), "covered")

@@ -11,6 +11,8 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget
+from kleene.engine.compiled.arrangement import gathered
+from kleene.engine.compiled.arrays import Counters, statuses
 from kleene.engine.compiled.arrays.row_groups import (
     ROW_GROUP_COLUMNS,
     ROW_GROUP_END,
@@ -27,37 +29,14 @@ from kleene.engine.compiled.arrays.row_matches import (
     ROW_MATCH_NUMBER,
     ROW_MATCH_START,
 )
-from kleene.engine.compiled.arrays.search_counters import (
-    SEARCH_COUNTERS,
-    SEARCH_MATCHES,
-    SEARCH_MATCHES_BEFORE,
-    SEARCH_MORE_ROWS,
-    SEARCH_MOST_STEPS,
-    SEARCH_START,
-    SEARCH_STATES,
-    SEARCH_STATES_BEFORE,
-    SEARCH_WORK,
-)
-from kleene.engine.compiled.arrays.statuses import (
-    DONE,
-    FIRST_ERROR,
-    NEEDS_ROOM,
-    NO_ROW_TO_SKIP_TO,
-    OUTPUT_FULL,
-    PAUSED,
-    SKIPS_TO_ITS_START,
-)
-from kleene.engine.compiled.batches import (
-    EMPTY,
-    Grouped,
-    arguments,
-    grown,
-    nullable_names,
-)
+from kleene.engine.compiled.batches import EMPTY, Grouped, arguments, grown, nullable_names
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import GaveUpError, check_span
+from kleene.engine.compiled.kernel_window import KernelWindow
+from kleene.engine.compiled.open_runs import Runs
 from kleene.engine.compiled.programs import Compiled, Kernel
-from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, has_time_window, look_around
+from kleene.engine.compiled.registers import Registers
+from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, look_around
 from kleene.engine.protocol import Time
 from kleene.engine.row_reference import RowMatch, cannot_skip
 from kleene.errors import LimitError
@@ -70,8 +49,8 @@ WORK_AT_ONCE = 1 << 26
 """How many rows the kernel takes before it pauses, so that limits can be looked at."""
 ALL_AT_ONCE = 1 << 62
 WHY_NOT_TO_SKIP = {
-    NO_ROW_TO_SKIP_TO: "the match has no such row",
-    SKIPS_TO_ITS_START: "it is the row where the match began, which would be found forever",
+    statuses.NO_ROW_TO_SKIP_TO: "the match has no such row",
+    statuses.SKIPS_TO_ITS_START: "it is the row where the match began, which would be found forever",
 }
 MOST_MEMO = 1 << 28
 """The most words for the marks of states that failed; beyond that the engine gives up."""
@@ -92,6 +71,12 @@ class RowMatches:
 
     def states_of(self, number: int) -> Array:
         return self.states[self.offsets[number] : self.offsets[number + 1]]
+
+    def chosen(self, which: Array) -> RowMatches:
+        """The matches at these places, in their order."""
+        offsets, places = gathered(self.offsets, which)
+        numbers = self.numbers[which] if len(self.numbers) else self.numbers
+        return RowMatches(self.groups[which], self.starts[which], offsets, numbers, self.states[places])
 
 
 class RowCode(Compiled[GeneratedRows]):
@@ -135,12 +120,7 @@ class FoundRows:
 
 
 def find_row_candidates(
-    code: RowCode,
-    table: pa.Table,
-    grouped: Grouped,
-    own: Array,
-    entries: Array,
-    budget: Budget,
+    code: RowCode, table: pa.Table, grouped: Grouped, own: Array, entries: Array, budget: Budget
 ) -> FoundRows:
     """The matches that begin in the own rows of ranges, by their starts. Each range is a group.
 
@@ -160,46 +140,22 @@ def find_row_candidates(
     searches[:, ROW_GROUP_START] += np.arange(len(of_group)) - np.repeat(np.cumsum(tries) - tries, tries)
     seen = np.zeros(len(grouped), np.int64)
     search = Search(code, table, grouped, groups, nullable_names(table), budget)
-    found = search.whole(searches=searches, seen=seen)
-    matches = found.matches
-    order = np.argsort(matches.starts, kind="stable")
-    sizes = np.diff(matches.offsets)[order]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-    states = matches.states[np.repeat(matches.offsets[order], sizes) + within]
-    numbers = matches.numbers[order] if len(matches.numbers) else matches.numbers
-    chosen = RowMatches(of_group[matches.groups[order]], matches.starts[order], offsets, numbers, states)
-    return replace(found, matches=chosen)
+    (found,) = search.parts(ALL_AT_ONCE, searches=searches, seen=seen)
+    chosen = found.matches.chosen(np.argsort(found.matches.starts, kind="stable"))
+    return replace(found, matches=replace(chosen, groups=of_group[chosen.groups]))
 
 
 class Search:
     """The search for the matches of all groups in a table."""
 
     def __init__(
-        self,
-        code: RowCode,
-        table: pa.Table,
-        grouped: Grouped,
-        groups: Array,
-        nullable: frozenset[str],
-        budget: Budget,
+        self, code: RowCode, table: pa.Table, grouped: Grouped, groups: Array, nullable: frozenset[str], budget: Budget
     ) -> None:
         self._code, self._table, self._grouped, self._groups, self._budget = code, table, grouped, groups, budget
         self._kernel = code.kernel(nullable, budget)
         self._generated = self._kernel.generated
-        self._arrays = _Arrays(self._generated.integers, self._generated.floats)
+        self._arrays = _Arrays(self._generated.registers)
         self._seen = _Seen(self._generated.tables.variable_of) if self._generated.tables.is_ambiguous else None
-
-    def whole(
-        self,
-        more_rows: bool = False,
-        now: Time | None = None,
-        searches: Array | None = None,
-        seen: Array = EMPTY,
-    ) -> FoundRows:
-        """All of them together. `now` is the time that a stream has come to, if that is known."""
-        (found,) = self.parts(ALL_AT_ONCE, more_rows, now, searches, seen)
-        return found
 
     def parts(
         self,
@@ -211,43 +167,38 @@ class Search:
     ) -> Iterator[FoundRows]:
         """The matches of all groups; or of all searches, several of which may be in one group, and mark their starts.
 
-        Whenever the matches found so far have more than `states_at_once` states, they are given out.
+        Whenever the matches found so far have more than `states_at_once` states, they are given out. `now` is the time
+        that a stream has come to, if that is known.
         """
         query, generated, arrays, budget = self._code.query, self._generated, self._arrays, self._budget
-        assert query.schema is not None
-        types = dict(query.schema.attributes)
-        given = arguments(generated.layout, self._table, query.schema, types, self._grouped, Dictionary())
+        given = arguments(generated.layout, self._table, query.schema, self._grouped, Dictionary())
         rows = len(self._grouped)
         bits = np.zeros(rows, np.int64)
         times = _times(query, self._table, self._grouped, now)
-        st = np.zeros(SEARCH_COUNTERS, np.int64)
-        st[SEARCH_START] = -1
-        st[SEARCH_MORE_ROWS] = 1 if more_rows else 0
-        st[SEARCH_MOST_STEPS] = self._code.run_limit + 100 * rows
-        st[SEARCH_WORK] = WORK_AT_ONCE
+        most = self._code.run_limit + 100 * rows
+        st = Counters("search_counters", start=-1, more_rows=int(more_rows), most_steps=most, work=WORK_AT_ONCE)
         tables, failed = generated.tables, self._marks(rows)
         automaton = (tables.edge_begin, tables.edge_target, tables.edge_variable, tables.next_bits, tables.variable_of)
-        search, searched = self._kernel.functions["search"], self._groups if searches is None else searches
+        searched = self._groups if searches is None else searches
         counted = np.zeros(len(searched), np.int64)  # matches given out before
-        with np.errstate(all="ignore"):
-            self._kernel.functions["classify"](bits, self._groups, *given)
+        self._kernel.run("classify", bits, self._groups, *given)
         while True:
-            with np.errstate(all="ignore"):
-                room = (*arrays.stack, arrays.ri, arrays.rf, arrays.found, arrays.states)
-                status = search(st, searched, bits, times, *automaton, failed, *room, seen, *given)
-            budget.reach(int(st[SEARCH_START]))
-            if status == NEEDS_ROOM:
+            room = ((*arrays.stack, *arrays.runs), (arrays.found, arrays.states))
+            events = (searched, bits, times, automaton, failed)
+            status = self._kernel.run("search", st.array, *events, *room, seen, *given)
+            budget.reach(st.start)
+            if status == statuses.NEEDS_ROOM:
                 budget.hold("the stack of the search", 3 * arrays.stack_bytes)
                 arrays.deepen()
-            elif status == OUTPUT_FULL and 4 * st[SEARCH_MATCHES] + st[SEARCH_STATES] > states_at_once:
+            elif status == statuses.OUTPUT_FULL and 4 * st.matches + st.states > states_at_once:
                 yield self._taken(st, counted, is_last=False)
-            elif status == OUTPUT_FULL:
+            elif status == statuses.OUTPUT_FULL:
                 budget.hold("its matches", 3 * arrays.match_bytes)
                 arrays.widen()
-            elif status != PAUSED:
+            elif status != statuses.PAUSED:
                 break
-        if status != DONE:
-            raise _failure(status, self._code, self._code.run_limit, generated)
+        if status != statuses.DONE:
+            raise _failure(status, self._code)
         yield self._taken(st, counted, is_last=True)
 
     def _marks(self, rows: int) -> Array:
@@ -259,57 +210,51 @@ class Search:
         self._budget.hold("the marks of what failed", memo_rows * words * 8)
         return np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
 
-    def _taken(self, st: Array, counted: Array, is_last: bool) -> FoundRows:
+    def _taken(self, st: Counters, counted: Array, is_last: bool) -> FoundRows:
         """Takes the matches found so far out of the arrays."""
-        matches = _matches(self._arrays.found[: st[SEARCH_MATCHES]], self._arrays.states[: st[SEARCH_STATES]].copy())
-        st[SEARCH_MATCHES_BEFORE] -= st[SEARCH_MATCHES]
-        st[SEARCH_STATES_BEFORE] -= st[SEARCH_STATES]
-        st[SEARCH_MATCHES] = st[SEARCH_STATES] = 0
+        found, states = self._arrays.found[: st.matches], self._arrays.states[: st.states].copy()
+        groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
+        offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
+        matches = RowMatches(groups, starts, offsets, numbers, states)
+        st.matches_before -= st.matches
+        st.states_before -= st.states
+        st.matches = st.states = 0
         if self._code.gives_all and self._seen is not None:
             matches = self._seen.distinct(matches)
         self._budget.count(len(matches))
         before = counted.copy()
         np.add.at(counted, matches.groups, 1)
-        return FoundRows(
-            self._table, self._grouped, self._groups, matches, self._kernel, counted=before, is_settled=is_last
-        )
+        searched = (self._table, self._grouped, self._groups)
+        return FoundRows(*searched, matches, self._kernel, counted=before, is_settled=is_last)
 
 
-@dataclass(slots=True)
 class _Arrays:
-    integers: int
-    floats: int
-    stack: list[Array] = field(default_factory=lambda: [np.zeros(ROOM, np.int64) for _ in range(3)])
-    found: Array = field(default_factory=lambda: np.zeros((ROOM, ROW_MATCH_COLUMNS), np.int64))
-    states: Array = field(default_factory=lambda: np.zeros(8 * ROOM, np.int64))
-    ri: Array = field(init=False)
-    rf: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.ri = np.zeros((ROOM, self.integers), np.int64)
-        self.rf = np.zeros((ROOM, self.floats), np.float64)
+    def __init__(self, registers: Registers) -> None:
+        self.stack = [np.zeros(ROOM, np.int64) for _ in range(3)]
+        self.runs = Runs.empty(ROOM, registers)
+        self.found = np.zeros((ROOM, ROW_MATCH_COLUMNS), np.int64)
+        self.states = np.zeros(8 * ROOM, np.int64)
 
     @property
     def stack_bytes(self) -> int:
-        return int(sum(part.nbytes for part in (*self.stack, self.ri, self.rf)))
+        return int(sum(part.nbytes for part in (*self.stack, *self.runs)))
 
     @property
     def match_bytes(self) -> int:
         return int(self.found.nbytes + self.states.nbytes)
 
     def deepen(self) -> None:
-        length = 2 * len(self.ri)
-        self.stack = [grown(part, length) for part in self.stack]
-        self.ri, self.rf = grown(self.ri, length), grown(self.rf, length)
+        length = 2 * len(self.runs.i)
+        self.stack, self.runs = [grown(part, length) for part in self.stack], self.runs.grown(length)
 
     def widen(self) -> None:
         self.found = grown(self.found, 2 * len(self.found))
-        self.states = grown(self.states, max(2 * len(self.states), 2 * len(self.ri)))
+        self.states = grown(self.states, max(2 * len(self.states), 2 * len(self.runs.i)))
 
 
 def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped, now: Time | None) -> Array:
     """The times of the rows, and behind them, if it is known, the time that the stream has come to."""
-    if not has_time_window(query):
+    if KernelWindow.of(query).in_time is None:
         return np.zeros(1, np.float64 if query.time_type == FLOAT else np.int64)
     name = query.order_by[0].name
     times = times_array(table, name, query.time_type)
@@ -320,23 +265,15 @@ def _times(query: AnalyzedRowPattern, table: pa.Table, grouped: Grouped, now: Ti
     return np.ascontiguousarray(times if now is None else np.append(times, times.dtype.type(now)))
 
 
-def _failure(status: int, code: RowCode, run_limit: int, generated: GeneratedRows) -> Exception:
-    if status <= FIRST_ERROR:
-        return generated.layout.failure(status)
+def _failure(status: int, code: RowCode) -> Exception:
     after = code.query.definition.after_match or AfterMatch()
     if status in WHY_NOT_TO_SKIP:
         return cannot_skip(after, WHY_NOT_TO_SKIP[status])
     return LimitError(
-        f"the pattern can be matched from one row in too many ways: {run_limit:,} steps did not end",
+        f"the pattern can be matched from one row in too many ways: {code.run_limit:,} steps did not end",
         hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
         "raise run_limit.",
     )
-
-
-def _matches(found: Array, states: Array) -> RowMatches:
-    offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
-    groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
-    return RowMatches(groups, starts, offsets, numbers, states)
 
 
 class _Seen:
@@ -357,12 +294,7 @@ class _Seen:
             if path not in self._paths:
                 self._paths.add(path)
                 kept.append(number)
-        chosen = np.array(kept, np.int64)
-        lengths = (matches.offsets[1:] - matches.offsets[:-1])[chosen]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        states = matches.states[np.repeat(matches.offsets[chosen], lengths) + within]
-        return RowMatches(matches.groups[chosen], matches.starts[chosen], offsets, EMPTY, states)
+        return replace(matches.chosen(np.array(kept, np.int64)), numbers=EMPTY)
 
 
 def numbered(found: FoundRows, is_all: bool) -> Array:
@@ -385,14 +317,7 @@ def row_matches(found: FoundRows, is_all: bool) -> list[list[RowMatch]]:
     numbers = numbered(found, is_all)
     by_group: list[list[RowMatch]] = [[] for _ in range(len(found.groups))]
     for m in range(len(matches)):
-        own = matches.states_of(m)
-        at = int(matches.groups[m])
-        by_group[at].append(
-            RowMatch(
-                int(matches.starts[m] - found.begins[at]),
-                int(numbers[m]),
-                tuple(names[own]),
-                tuple(excluded[own].tolist()),
-            )
-        )
+        own, at = matches.states_of(m), int(matches.groups[m])
+        start, is_excluded = int(matches.starts[m] - found.begins[at]), tuple(excluded[own].tolist())
+        by_group[at].append(RowMatch(start, int(numbers[m]), tuple(names[own]), is_excluded))
     return by_group

@@ -18,28 +18,14 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.automaton.nfa import nfa_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, arranged, chosen_matches, without_overlaps
-from kleene.engine.compiled.arrays.advance_counters import (
-    ADVANCE_COMPLETIONS,
-    ADVANCE_GROUP,
-    ADVANCE_KEEPS,
-    ADVANCE_KEPT,
-    ADVANCE_LOADED,
-    ADVANCE_NODES,
-    ADVANCE_ROW,
-    ADVANCE_RUN_LIMIT,
-    ADVANCE_RUNS,
-    ADVANCE_STAMP,
-    ADVANCE_WORK,
-)
 from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS
 from kleene.engine.compiled.arrays.groups import GROUP_END, GROUP_FRESH, GROUP_STORED, GROUP_STORED_COUNT
 from kleene.engine.compiled.arrays.nodes import NODE_LIST_START, NODE_ROW, NODE_START
-from kleene.engine.compiled.arrays.runs import RUN_REGISTERS, RUN_START
-from kleene.engine.compiled.arrays.statuses import DONE, FIRST_ERROR, NEEDS_ROOM, TOO_MANY_RUNS
+from kleene.engine.compiled.arrays.runs import RUN_START
+from kleene.engine.compiled.arrays.statuses import DONE, NEEDS_ROOM, TOO_MANY_RUNS
 from kleene.engine.compiled.arrays.windows import WINDOW_IN_EVENTS
 from kleene.engine.compiled.batches import (
     EMPTY,
-    EMPTY_FLOAT,
     Grouped,
     arguments,
     group,
@@ -47,20 +33,18 @@ from kleene.engine.compiled.batches import (
     one_group,
     partition_codes,
     permuted_arguments,
-    types_of,
 )
 from kleene.engine.compiled.buffer import ROOM, Buffer, Root, loaded_buffer
 from kleene.engine.compiled.columns import Array, Dictionary, MissingFrom, times_array
 from kleene.engine.compiled.failures import check_span
-from kleene.engine.compiled.kept import KeptEvents, PartitionStates
+from kleene.engine.compiled.kept import KeepingProgress, Partitions, places_of
 from kleene.engine.compiled.kernel_window import KernelWindow, latest_of, wakes_at
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.open_runs import groups_of, require_run_counts, sizes_of, stored_runs
+from kleene.engine.compiled.open_runs import groups_of, require_run_counts, stored_runs
 from kleene.engine.compiled.programs import Compiled
 from kleene.engine.compiled.registers import forget_strings
-from kleene.engine.compiled.run_backtrack import WORK_AT_ONCE, backtracked
-from kleene.engine.compiled.run_matches import Expansion, judged
+from kleene.engine.compiled.run_matches import WORK_AT_ONCE, Expansion, backtracked, judged
 from kleene.engine.compiled.run_piece import RunPiece, too_many_runs
 from kleene.engine.compiled.sase import Generated, generate
 from kleene.engine.events import TYPE_OF_EVENT
@@ -98,7 +82,7 @@ class RunEngine(Compiled[Generated]):
         return self.algorithm == "merge"
 
     def start(self, budget: Budget | None = None, meter: Meter | None = None) -> RunProgress:
-        return RunProgress(self, Budget() if budget is None else budget, Meter() if meter is None else meter)
+        return RunProgress(self, budget, meter)
 
 
 @dataclass(slots=True)
@@ -113,21 +97,19 @@ class Pending:
         self.matches = FlatMatches(self.matches.offsets, self.matches.lengths, places[self.matches.positions])
 
 
-class RunProgress:
+class RunProgress(KeepingProgress):
     """How far a stream has come."""
 
-    def __init__(self, engine: RunEngine, budget: Budget, meter: Meter) -> None:
-        self.engine, self.budget, self.meter = engine, budget, meter
-        query = engine.query
+    def __init__(self, engine: RunEngine, budget: Budget | None, meter: Meter | None) -> None:
+        self.engine, query = engine, engine.query
+        # Of each partition: how many events it had, how many runs are open, where its last match ended.
+        super().__init__(Partitions(query.partition_by, False, next_positions=0, run_counts=0, ended=-1), budget, meter)
         self.dictionary = Dictionary()
         self.window = KernelWindow.of(query)
-        self.nullable: frozenset[str] = frozenset()
         self.buffer: Buffer | None = None
-        self.kept, self.kept_positions = KeptEvents(), EMPTY
-        # Of each partition: how many events it had, how many runs are open, where its last match ended.
-        self.partitions = PartitionStates(query.partition_by, False, next_positions=0, run_counts=0, ended=-1)
+        self.kept_positions = EMPTY
         self.pending: Pending | None = None
-        self.expansion = Expansion(engine.is_merged, len(query.components), engine.jit, engine.run_limit, budget)
+        self.expansion = Expansion(engine.is_merged, len(query.components), engine.jit, engine.run_limit, self.budget)
         self.keeps_buffer = False  # for compressed output, which is the buffer
 
     # --- feeding -------------------------------------------------------------------------------------------------
@@ -239,17 +221,12 @@ class RunProgress:
 
     def prepared(self, table: pa.Table, now: Time | None, is_last: bool, codes: Array | None = None) -> RunPiece:
         query, old = self.engine.query, len(self.kept)
-        assert query.schema is not None
-        if codes is None:
-            codes = self.partitions.numbers(table, is_whole=is_last and self.kept.table is None)
-        table, codes = self.kept.in_front_of(table, codes)
-        self.nullable |= nullable_names(table)
+        table, codes = self.behind_kept(table, is_last, codes)
         kernel = self.engine.kernel(self.nullable, self.budget)
-        types, as_given = types_of(query.schema), one_group(table.num_rows)
-        given = arguments(kernel.generated.layout, table, query.schema, types, as_given, self.dictionary)
+        as_given = one_group(table.num_rows)
+        given = arguments(kernel.generated.layout, table, query.schema, as_given, self.dictionary)
         bits = np.zeros(table.num_rows, np.int64)
-        with np.errstate(all="ignore"):
-            kernel.functions["classify"](bits, 0, len(bits), *given)
+        kernel.run("classify", bits, 0, len(bits), *given)
         if self._may_leave_out:
             codes = np.where(bits == 0, -1, codes)
         grouped = group(codes, max(len(self.partitions), 1), self.engine.jit)
@@ -259,21 +236,9 @@ class RunProgress:
         times = np.ascontiguousarray(grouped.permuted(all_times))
         check_span(times, query.order_by[0])
         groups = groups_of(grouped, old, self.partitions["run_counts"])
-        piece = RunPiece(
-            table,
-            grouped,
-            EMPTY if times.dtype == np.float64 else times,
-            times if times.dtype == np.float64 else EMPTY_FLOAT,
-            self._event_positions(grouped, groups, old),
-            kernel,
-            given,
-            bits,
-            groups,
-            latest_of(all_times, now),
-            self.window,
-            len(query.components),
-            query.partition_by,
-        )
+        events = (times, self._event_positions(grouped, groups, old), kernel, given, bits, groups)
+        known = (latest_of(all_times, now), self.window, len(query.components), query.partition_by)
+        piece = RunPiece(table, grouped, *events, *known)
         self._begin(piece, old, is_last)
         return piece
 
@@ -289,7 +254,7 @@ class RunProgress:
             return EMPTY
         next_positions = self.partitions["next_positions"]
         before = groups[:, GROUP_FRESH] - next_positions[grouped.numbers]
-        own = np.arange(len(grouped)) - np.repeat(before, sizes_of(groups))
+        own = np.arange(len(grouped)) - np.repeat(before, grouped.sizes)
         if old:
             is_old = grouped.order < old
             own[is_old] = self.kept_positions[grouped.order[is_old]]
@@ -297,26 +262,22 @@ class RunProgress:
         return np.ascontiguousarray(own)
 
     def _begin(self, piece: RunPiece, old: int, is_last: bool) -> None:
-        registers = piece.kernel.generated.registers
         if self.buffer is None:
-            self.buffer = Buffer(RUN_REGISTERS + registers.integers, registers.floats)
+            self.buffer = Buffer(piece.kernel.generated.registers)
             if len(piece.grouped) > 64 * ROOM:
                 self.buffer.make_larger(16)  # so that matches are read out in fewer, larger pieces
         if old:
             self._move_rows(piece, self.buffer)
-        counts = self.buffer.counts
-        counts[ADVANCE_GROUP] = counts[ADVANCE_ROW] = counts[ADVANCE_RUNS] = counts[ADVANCE_LOADED] = 0
-        counts[ADVANCE_COMPLETIONS] = counts[ADVANCE_KEPT] = 0
-        counts[ADVANCE_RUN_LIMIT], counts[ADVANCE_WORK] = self.engine.run_limit, WORK_AT_ONCE
-        counts[ADVANCE_KEEPS] = 0 if is_last else 1
-        if counts[ADVANCE_STAMP] > 2**30:
-            counts[ADVANCE_STAMP] = 0
+        st = self.buffer.st
+        st.group = st.row = st.runs = st.loaded = st.completions = st.kept = 0
+        st.run_limit, st.work, st.keeps = self.engine.run_limit, WORK_AT_ONCE, 0 if is_last else 1
+        if st.stamp > 2**30:
+            st.stamp = 0
             self.buffer.slots[:] = 0
 
     def _move_rows(self, piece: RunPiece, buffer: Buffer) -> None:
         """Events kept from before have new places now."""
-        places = np.full(piece.table.num_rows, -1, np.int64)
-        places[piece.grouped.order] = np.arange(len(piece.grouped))
+        places = places_of(piece.grouped.order, piece.table.num_rows)
         nodes, starts = self._moved(buffer, places)
         # In a snapshot that was forged, events are kept that no component could have selected.
         require(bool((nodes[:, NODE_ROW] >= 0).all() and (starts >= 0).all()), "kept_table")
@@ -326,7 +287,7 @@ class RunProgress:
 
     def _moved(self, buffer: Buffer, places: Array) -> tuple[Array, Array]:
         """The nodes, and the starts of the stored runs, after their events have moved."""
-        nodes, starts = buffer.node[: buffer.counts[ADVANCE_NODES]], buffer.stored_i[: self.runs, RUN_START]
+        nodes, starts = buffer.node[: buffer.st.nodes], buffer.stored.i[: self.runs, RUN_START]
         for column in self._row_columns:
             nodes[:, column] = places[nodes[:, column]]
         starts[:] = places[starts]
@@ -348,20 +309,16 @@ class RunProgress:
         """Runs the kernel; gives back control with the completions whenever they must be read out."""
         buffer = self.buffer
         assert buffer is not None
-        advance, counts = piece.kernel.functions["advance"], buffer.counts
-        current = np.empty(piece.components, np.int64)
+        st, current = buffer.st, np.empty(piece.components, np.int64)
         while True:
-            with np.errstate(all="ignore"):
-                events = (piece.groups, piece.bits, piece.any_times, piece.positions)
-                status = advance(counts, *events, *buffer.arrays, current, *piece.arguments)
-            if status <= FIRST_ERROR:
-                raise piece.kernel.generated.layout.failure(status)
+            arrays = (piece.events, buffer.all_runs, buffer.graph, current)
+            status = piece.kernel.run("advance", st.array, *arrays, *piece.arguments)
             if status == TOO_MANY_RUNS:
-                row = min(int(counts[ADVANCE_ROW]), len(piece.grouped)) - 1
+                row = min(st.row, len(piece.grouped)) - 1
                 raise too_many_runs(piece, row, self.engine.run_limit)
-            self.budget.reach(int(counts[ADVANCE_ROW]))
-            yield buffer.done[: counts[ADVANCE_COMPLETIONS]]
-            counts[ADVANCE_COMPLETIONS] = 0
+            self.budget.reach(st.row)
+            yield buffer.done[: st.completions]
+            st.completions = 0
             if status == DONE:
                 return
             if status == NEEDS_ROOM:
@@ -371,24 +328,23 @@ class RunProgress:
         """Drops what no run can reach any more; what is still more than half full gets twice the room."""
         if not self.keeps_buffer:
             self._collect_garbage(piece, buffer, self._roots(piece, buffer))
-        at = buffer.counts[ADVANCE_GROUP]
+        at = buffer.st.group
         self.budget.hold("the match buffer with the runs in it", 3 * buffer.bytes)  # when it grows, old and new
         buffer.grow(int(piece.groups[at, GROUP_STORED_COUNT]) if at < len(piece.groups) else 0)
 
     def _roots(self, piece: RunPiece, buffer: Buffer) -> list[Root]:
         """The arrays of runs, each with the rows of it that are in use."""
-        counts = buffer.counts
-        is_stored = np.arange(len(buffer.stored_i)) < self.runs
+        st, is_stored = buffer.st, np.arange(len(buffer.stored.i)) < self.runs
         # Those of the groups that are done, or loaded, are copies by now.
-        done = piece.groups[: counts[ADVANCE_GROUP] + (1 if counts[ADVANCE_LOADED] else 0)]
+        done = piece.groups[: st.group + (1 if st.loaded else 0)]
         change = np.zeros(len(is_stored) + 1, np.int64)
         np.add.at(change, done[:, GROUP_STORED], 1)
         np.add.at(change, done[:, GROUP_STORED] + done[:, GROUP_STORED_COUNT], -1)
         is_stored &= np.cumsum(change)[:-1] == 0
         return [
-            (buffer.ri, np.arange(counts[ADVANCE_RUNS])),
-            (buffer.kept_i, np.arange(counts[ADVANCE_KEPT])),
-            (buffer.stored_i, np.flatnonzero(is_stored)),
+            (buffer.runs.i, np.arange(st.runs)),
+            (buffer.kept.i, np.arange(st.kept)),
+            (buffer.stored.i, np.flatnonzero(is_stored)),
         ]
 
     def _collect_garbage(self, piece: RunPiece, buffer: Buffer, roots: list[Root]) -> None:
@@ -452,15 +408,13 @@ class RunProgress:
         buffer = self.buffer
         assert buffer is not None
         counts, registers = self.partitions["run_counts"], piece.kernel.generated.registers
-        arrays = ((buffer.kept_i, buffer.stored_i), (buffer.kept_f, buffer.stored_f))
-        self.partitions["run_counts"], (buffer.stored_i, buffer.stored_f) = stored_runs(
-            piece.grouped, piece.groups, counts, arrays, ROOM
+        self.partitions["run_counts"], buffer.stored = stored_runs(
+            piece.grouped, piece.groups, counts, buffer.kept, buffer.stored, ROOM
         )
         self._drop_expired(piece, buffer)
-        self.dictionary = forget_strings(self.dictionary, registers, buffer.stored_i, self.runs)
-        for counter in (ADVANCE_GROUP, ADVANCE_RUNS, ADVANCE_KEPT, ADVANCE_LOADED):
-            buffer.counts[counter] = 0
-        self._collect_garbage(piece, buffer, [(buffer.stored_i, np.arange(self.runs))])
+        self.dictionary = forget_strings(self.dictionary, registers, buffer.stored.i, self.runs)
+        buffer.st.group = buffer.st.runs = buffer.st.kept = buffer.st.loaded = 0
+        self._collect_garbage(piece, buffer, [(buffer.stored.i, np.arange(self.runs))])
         rows, places = self.kept.keep_grouped(piece.table, piece.grouped, self._needed(piece, buffer))
         self.kept_positions = piece.positions[rows]
         self._moved(buffer, places)
@@ -471,8 +425,8 @@ class RunProgress:
         """The rows of the events that are kept."""
         is_needed = np.zeros(len(piece.grouped), np.bool_)
         for column in self._row_columns:
-            is_needed[buffer.node[: buffer.counts[ADVANCE_NODES], column]] = True
-        is_needed[buffer.stored_i[: self.runs, RUN_START]] = True
+            is_needed[buffer.node[: buffer.st.nodes, column]] = True
+        is_needed[buffer.stored.i[: self.runs, RUN_START]] = True
         if self.pending is not None:
             is_needed[self.pending.matches.positions] = True
         # An event that a negation may forbid is looked for until the window of a run that begins now has closed.
@@ -487,23 +441,18 @@ class RunProgress:
         if size is None or not runs:
             return
         with np.errstate(invalid="ignore"):  # times may be infinite
-            is_open = piece.latest - piece.any_times[buffer.stored_i[:runs, RUN_START]] < size
+            is_open = piece.latest - piece.any_times[buffer.stored.i[:runs, RUN_START]] < size
         numbers = np.repeat(np.arange(len(counts)), counts)[is_open]
         self.partitions["run_counts"] = np.bincount(numbers, minlength=len(counts)).astype(np.int64)
-        for stored in (buffer.stored_i, buffer.stored_f):
+        for stored in buffer.stored:
             stored[: len(numbers)] = stored[:runs][is_open]
 
     def _forget_partitions(self) -> None:
-        """Leaves out partitions of which nothing is kept; should events of one come again, it begins anew."""
         used = self.partitions["run_counts"] > 0
-        used[self.kept.numbers] = True
         if self.pending is not None:
             used[self.pending.numbers] = True
-        if used.all():
-            return
-        new = self.partitions.keep(used)
-        self.kept.numbers = new[self.kept.numbers]
-        if self.pending is not None:
+        new = self.forget_partitions(used)
+        if self.pending is not None and new is not None:
             self.pending.numbers = new[self.pending.numbers]
 
     # --- between pieces ------------------------------------------------------------------------------------------
@@ -514,17 +463,10 @@ class RunProgress:
             waiting = self.pending.matches
             since = waiting.last if self.engine.format is Format.NON_OVERLAPPING else waiting.first
         wakes = wakes_at(self.window, self.engine.query, self.kept.table, since)
-        size = self.kept.bytes + (0 if self.buffer is None else self.buffer.bytes)
-        return Held(self.runs, len(self.kept), size, wakes, not self.runs and not len(self.kept))
+        return self.holding(self.runs, 0 if self.buffer is None else self.buffer.bytes, wakes)
 
     def saved(self) -> dict[str, Any]:
-        parts: dict[str, Any] = {
-            "strings": self.dictionary.strings,
-            "nullable": sorted(self.nullable),
-            "kept_positions": self.kept_positions,
-            **self.kept.saved(),
-            **self.partitions.saved(),
-        }
+        parts = {"strings": self.dictionary.strings, "kept_positions": self.kept_positions, **super().saved()}
         if self.pending is not None:
             matches = self.pending.matches
             parts["pending_offsets"], parts["pending_lengths"] = matches.offsets, matches.lengths
@@ -533,9 +475,7 @@ class RunProgress:
 
     def load(self, parts: SavedParts) -> None:
         self.dictionary = Dictionary(parts.strings("strings"))
-        self.nullable = parts.column_names("nullable")
-        self.partitions.load(parts)
-        self.kept.load(parts, len(self.partitions), lowest=-1)
+        super().load(parts)
         kept = len(self.kept)
         self.kept_positions = parts.array("kept_positions", kept, low=0)
         if "pending_offsets" in parts:

@@ -1,4 +1,4 @@
-"""Matches of runs: read out of the match buffer, and judged by what only a whole match decides."""
+"""Matches of runs: read out of the match buffer, or found by going back; and what judges them as a whole."""
 
 from __future__ import annotations
 
@@ -8,40 +8,26 @@ from time import perf_counter
 import numpy as np
 
 from kleene.engine.budget import Budget
-from kleene.engine.compiled.arrangement import ROW, chosen_matches
-from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
+from kleene.engine.compiled.arrangement import ROW, as_arguments, chosen_matches
+from kleene.engine.compiled.arrays import Counters, statuses
 from kleene.engine.compiled.arrays.completions import COMPLETION_GROUP, COMPLETION_NODE, COMPLETION_ROW
-from kleene.engine.compiled.arrays.expand_counters import (
-    EXPAND_COMPLETION,
-    EXPAND_COUNTERS,
-    EXPAND_DEPTH,
-    EXPAND_MATCHES,
-    EXPAND_MOST,
-    EXPAND_ROWS,
-    TOTAL_MATCHES,
-    TOTAL_ROWS,
-    TOTALS,
-)
-from kleene.engine.compiled.arrays.statuses import (
-    CONTRADICTION,
-    DONE,
-    FIRST_ERROR,
-    NEEDS_ROOM,
-    OUTPUT_FULL,
-    TOO_MANY_MATCHES,
-)
+from kleene.engine.compiled.arrays.expand_counters import TOTAL_MATCHES, TOTAL_ROWS, TOTALS
+from kleene.engine.compiled.arrays.own_events import OWN_COLUMNS
 from kleene.engine.compiled.batches import grown
 from kleene.engine.compiled.buffer import ROOM, Buffer
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
-from kleene.engine.compiled.run_piece import RunPiece
+from kleene.engine.compiled.open_runs import Runs
+from kleene.engine.compiled.run_piece import RunPiece, too_many_runs
 from kleene.engine.matches import FlatMatches
 from kleene.engine.saved_parts import require
 from kleene.errors import LimitError
 
 ROWS_AT_ONCE = 1 << 22
 """How many rows of matches are written out at a time."""
+WORK_AT_ONCE = 1 << 26
+"""How much a kernel does before it pauses, so that limits can be looked at."""
 NO_LIMIT = 1 << 62
 JUDGED_AT_ONCE = 1 << 14
 """How many matches are judged before limits are looked at."""
@@ -60,54 +46,47 @@ class Expansion:
     ) -> Iterator[tuple[FlatMatches, Array]]:
         """The matches of the completions, in parts, each with the groups of its matches."""
         loops, done = shared_loops(self._jit), len(completions)
-        st, bounds = np.zeros(EXPAND_COUNTERS, np.int64), np.zeros(self._components, np.int64)
+        st, bounds = Counters("expand_counters", most=self._most), np.zeros(self._components, np.int64)
         stack, trail = np.empty(256, np.int64), np.empty(256, np.int64)
-        st[EXPAND_MOST] = self._most
         measured = -1  # the completion of which it is known how many matches it stands for
-        while st[EXPAND_COMPLETION] < done:
+        while st.completion < done:
             room = min(at_once, 4 * done + 1024)
             offsets, lengths = np.zeros(room + 1, np.int64), np.zeros((room, self._components), np.int64)
             origin, p = np.empty(room, np.int64), self._free_rows(2 * len(stack))
-            written = np.full(int(buffer.counts[ADVANCE_NODES]) + 1, -1, np.int64)
+            written = np.full(buffer.st.nodes + 1, -1, np.int64)
             while True:
                 way, outputs = (stack, trail, bounds), (offsets, lengths, p, origin)
                 if self._is_merged:
                     status = loops["expand_merged"](
-                        st, completions, done, buffer.node, *piece.window_arguments, *way, written, *outputs
+                        st.array, completions, done, buffer.node, *piece.window_arguments, *way, written, *outputs
                     )
                 else:
                     graph = (buffer.node, buffer.edge, buffer.version)
-                    status = loops["expand_versions"](st, completions, done, *graph, *way, *outputs)
-                if status != NEEDS_ROOM:
+                    status = loops["expand_versions"](st.array, completions, done, *graph, *way, *outputs)
+                if status != statuses.NEEDS_ROOM:
                     break
                 stack, trail = grown(stack, 2 * len(stack)), grown(trail, 2 * len(trail))
-            require(status != CONTRADICTION, "node" if self._is_merged else "version")
-            if status == TOO_MANY_MATCHES:
-                raise self._too_many(piece, int(completions[st[EXPAND_COMPLETION], COMPLETION_ROW]))
-            is_within = status == OUTPUT_FULL and st[EXPAND_DEPTH] > 0
-            if is_within and st[EXPAND_COMPLETION] != measured and self._most < NO_LIMIT:
-                measured = int(st[EXPAND_COMPLETION])
+            require(status != statuses.CONTRADICTION, "node" if self._is_merged else "version")
+            if status == statuses.TOO_MANY_MATCHES:
+                raise self._too_many(piece, int(completions[st.completion, COMPLETION_ROW]))
+            is_within = status == statuses.OUTPUT_FULL and st.depth > 0
+            if is_within and st.completion != measured and self._most < NO_LIMIT:
+                measured = st.completion
                 self._check_size(piece, buffer, completions[measured])
-            count, rows = int(st[EXPAND_MATCHES]), int(st[EXPAND_ROWS])
+            count, rows = st.matches, st.rows
             self._rows_used += rows
             if count:
                 groups = completions[origin[:count], COMPLETION_GROUP]
                 yield FlatMatches(offsets[: count + 1], lengths[:count], p[:rows]), groups
-            st[EXPAND_MATCHES] = st[EXPAND_ROWS] = 0
+            st.matches = st.rows = 0
 
     def _check_size(self, piece: RunPiece, buffer: Buffer, completion: Array) -> None:
         """An error if the matches of one completion are too many, or too large, to be made."""
         totals, row = np.zeros(TOTALS, np.int64), int(completion[COMPLETION_ROW])
-        status = shared_loops(self._jit)["measure_merged"](
-            int(completion[COMPLETION_NODE]),
-            row,
-            self._most,
-            buffer.node,
-            *piece.window_arguments,
-            np.empty(len(piece.grouped) + 1, np.int64),
-            totals,
-        )
-        require(status == DONE, "node")
+        root, stack = int(completion[COMPLETION_NODE]), np.empty(len(piece.grouped) + 1, np.int64)
+        measure = shared_loops(self._jit)["measure_merged"]
+        status = measure(root, row, self._most, buffer.node, *piece.window_arguments, stack, totals)
+        require(status == statuses.DONE, "node")
         if totals[TOTAL_MATCHES] > self._most:
             raise self._too_many(piece, row)
         self.budget.hold("all matches that end at one event", 2 * int(totals[TOTAL_ROWS]) * ROW().itemsize)
@@ -127,6 +106,35 @@ class Expansion:
         )
 
 
+def backtracked(
+    piece: RunPiece, buffer: Buffer, components: int, run_limit: int, budget: Budget
+) -> Iterator[tuple[FlatMatches, Array]]:
+    """The backtrack algorithm (SASE+ 2008 §5.2.3): one run at a time, over the whole input.
+
+    Gives the matches in parts, each with the groups of its matches.
+    """
+    runs, new = (Runs.empty(room, piece.kernel.generated.registers) for room in (ROOM, 2))
+    resume, own = np.zeros(ROOM, np.int64), np.zeros((8 * ROOM, OWN_COLUMNS), np.int64)
+    st = Counters("backtrack_counters", start=-1, run_limit=run_limit, work=WORK_AT_ONCE)
+    status, rows = statuses.PAUSED, 8 * ROOM
+    while status != statuses.DONE:
+        offsets, lengths = np.zeros(rows // 4, np.int64), np.zeros((rows // 4, components), np.int64)
+        p, group_of = np.empty(rows, ROW), np.zeros(rows // 4, np.int64)
+        arrays = (piece.events, (*runs, resume, *new, own), (offsets, lengths, p, group_of), buffer.node)
+        status = piece.kernel.run("backtrack", st.array, *arrays, *piece.arguments)
+        if status == statuses.TOO_MANY_RUNS:
+            raise too_many_runs(piece, max(st.start, 0), run_limit)
+        count, used = st.matches, st.rows
+        budget.reach(st.start)
+        yield FlatMatches(offsets[: count + 1], lengths[:count], p[:used].copy()), group_of[:count].copy()
+        st.matches = st.rows = 0
+        if status == statuses.NEEDS_ROOM:
+            budget.hold("the stack of runs", 3 * (runs.i.nbytes + runs.f.nbytes + own.nbytes))
+            runs, resume, own = runs.grown(2 * len(resume)), grown(resume, 2 * len(resume)), grown(own, 2 * len(own))
+        if status == statuses.OUTPUT_FULL:
+            rows = min(4 * rows, ROWS_AT_ONCE) if rows < ROWS_AT_ONCE else 2 * rows if not count else rows
+
+
 def judged(
     piece: RunPiece, found: FlatMatches, group_of: Array, budget: Budget, meter: Meter
 ) -> tuple[FlatMatches, Array]:
@@ -139,24 +147,9 @@ def judged(
     for at in range(0, len(found), JUDGED_AT_ONCE):
         budget.check_time()
         part = slice(at, at + JUDGED_AT_ONCE)
-        _judge(piece, ok[part], found[part], group_of[part])
+        matches = (*as_arguments(found[part]), np.ascontiguousarray(group_of[part]))
+        rest = (*piece.index().arguments, piece.any_times, *piece.arguments)
+        piece.kernel.run("accept", ok[part], *matches, *rest)  # writes 1 for each match that nothing forbids
     kept = chosen_matches(found, np.flatnonzero(ok))
     meter.add("Judge", len(found), len(kept), perf_counter() - started)
     return kept, group_of[ok == 1]
-
-
-def _judge(piece: RunPiece, ok: Array, found: FlatMatches, group_of: Array) -> None:
-    """Writes 1 for each match that nothing forbids."""
-    with np.errstate(all="ignore"):
-        status = piece.kernel.functions["accept"](
-            ok,
-            found.offsets,
-            np.ascontiguousarray(found.lengths),
-            np.ascontiguousarray(found.positions, ROW),
-            np.ascontiguousarray(group_of),
-            *piece.index().arguments,
-            piece.any_times,
-            *piece.arguments,
-        )
-    if status <= FIRST_ERROR:
-        raise piece.kernel.generated.layout.failure(status)

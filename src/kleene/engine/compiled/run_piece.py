@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.compiled.batches import Arguments, Grouped
+from kleene.engine.compiled.batches import EMPTY, EMPTY_FLOAT, Arguments, Grouped
 from kleene.engine.compiled.columns import Array
+from kleene.engine.compiled.kept import partition_text
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
-from kleene.engine.compiled.open_runs import sizes_of
-from kleene.engine.compiled.partitions import partition_text
 from kleene.engine.compiled.programs import Kernel
 from kleene.engine.compiled.sase import Generated
 from kleene.errors import LimitError
@@ -23,8 +22,7 @@ from kleene.errors import LimitError
 class RunPiece:
     table: pa.Table
     grouped: Grouped
-    times: Array
-    float_times: Array
+    any_times: Array
     positions: Array  # the place of each event in its partition, since the beginning of the stream
     kernel: Kernel[Generated]
     arguments: Arguments
@@ -37,20 +35,23 @@ class RunPiece:
     _index: NegationIndex | None = None
 
     @property
-    def any_times(self) -> Array:
-        return self.float_times if len(self.float_times) else self.times
+    def events(self) -> tuple[Array, ...]:
+        """The events as the loops of runs take them."""
+        return self.groups, self.bits, self.any_times, self.positions
 
     @property
-    def window_arguments(self) -> tuple[Any, ...]:
-        window = self.window
-        return window.kind, window.size, window.float_size, self.times, self.float_times, self.positions
+    def window_arguments(self) -> tuple[Any]:
+        """The window with what it measures: one argument, `window`, of the shared loops."""
+        window, is_float = self.window, self.any_times.dtype == np.float64
+        times = (EMPTY, self.any_times) if is_float else (self.any_times, EMPTY_FLOAT)
+        return ((window.kind, window.size, window.float_size, *times, self.positions),)
 
     def index(self) -> NegationIndex:
         """The events that the judged negations may be about."""
         if self._index is None:
             first_bit = 2 * self.components
             rows = [np.flatnonzero((self.bits >> (first_bit + n)) & 1) for n in self.kernel.generated.judges]
-            groups = np.repeat(np.arange(len(self.groups)), sizes_of(self.groups))
+            groups = np.repeat(np.arange(len(self.groups)), self.grouped.sizes)
             self._index = negation_index(rows, [groups[own] for own in rows], self.any_times, self.window.in_time)
         return self._index
 

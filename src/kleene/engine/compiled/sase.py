@@ -27,22 +27,18 @@ from kleene.automaton.model import (
     predicates_of,
 )
 from kleene.engine.compiled.arrays.runs import RUN_REGISTERS
-from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
-from kleene.engine.compiled.columns import Layout
-from kleene.engine.compiled.loading import assembled, template
-from kleene.engine.compiled.registers import MOST_REGISTERS, Registers, write_update
-from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
-from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfMatch, OfRun, OneEvent, Rows
+from kleene.engine.compiled.code import Code
+from kleene.engine.compiled.columns import Layout, times_signature
+from kleene.engine.compiled.loading import constants_code, template
+from kleene.engine.compiled.programs import GeneratedCode, made_of
+from kleene.engine.compiled.registers import Register, Registers, write_update
+from kleene.engine.compiled.sase_code import INDEX, Gap, SaseCode
+from kleene.engine.compiled.sase_readers import AT_FIRST, LATER, OfRun, OneEvent, Rows, of_match_in_rows
 from kleene.plan.choice import walked_by, what_it_walks
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
-    """The source of a query's kernels, the types of their arguments, and the numbers that it uses."""
-
-    source: str
-    signatures: dict[str, str]
-    layout: Layout
+class Generated(GeneratedCode):
     registers: Registers
     judges: tuple[int, ...] = ()  # the negations that `accept` judges
     has_accept: bool = False
@@ -57,14 +53,19 @@ def generate(
     ending: frozenset[str] | None = None,
 ) -> Generated:
     """`ending` are the negations that may end runs; None: all that can be decided by one event."""
-    return _Generator(
-        query, Layout(nullable), automaton, algorithm=algorithm, access=negation_access, ending=ending
-    ).module()
+    return _Generator(query, Layout(nullable), automaton, algorithm, negation_access, ending).module()
 
 
+MATCHES = f"offsets, lengths, p, group_of, {INDEX}, times, columns, ki, kf"
+ACCEPT = f"""\
+def accept(ok, {MATCHES}):
+    for m in range(len(ok)):
+        verdict = judged(m, {MATCHES})
+        if verdict < 0:
+            return verdict
+        ok[m] = verdict
+    return 0"""
 _ARGUMENTS = "component, run, row, ri, rf, node, edge, version, columns, ki, kf"
-
-
 _FORMULAS = {Move.BEGIN: "begin_ok", Move.TAKE: "take_ok", Move.PROCEED: "complete_ok"}
 
 
@@ -75,35 +76,29 @@ class _Generator(SaseCode):
     access: str = "index"
     ending: frozenset[str] | None = None
     registers: Registers = field(default_factory=lambda: Registers(RUN_REGISTERS, "RUN_NULLS"))
-    reads: dict[tuple[Move, int], set[object]] = field(default_factory=dict)  # registers, by move and component
+    reads: dict[tuple[Move, int], set[Register]] = field(default_factory=dict)  # registers, by move and component
     left: dict[tuple[Move, int], tuple[Conjunct, ...]] = field(default_factory=dict)  # what bits leave to formulas
     left_to_judge: list[tuple[Conjunct, ...]] = field(default_factory=list)  # and to negations, by their number
 
     def module(self) -> Generated:
         query = self.query
-        count = len(query.components)
-        if 2 * count + len(query.negations) > MOST_BITS:
-            raise NotExpressibleError(f"a pattern of {count} components and {len(query.negations)} negations")
+        self.check_bits(2)
         classify = self._classify()
         formulas = [self._formula(move) for move in _FORMULAS]
         update = self._update()
         judges = tuple(n for n, negation in enumerate(query.negations) if self._needs_judge(negation))
         has_accept = bool(judges) or query.having is not None
         accept = self._accept(judges) if has_accept else ""
-        if len(self.registers.all) > MOST_REGISTERS:
-            raise NotExpressibleError(f"formulas that read {len(self.registers.all)} values of a run")
-        walks = what_it_walks(query) is not None
-        loops = template("runs") if self.algorithm != "backtrack" else template("backtrack")
+        self.registers.check("formulas that read {} values of a run")
+        walks, backtracks = what_it_walks(query) is not None, self.algorithm == "backtrack"
         parts = [self._constants(), template("walk") if walks else "", classify, self.window_function()]
         parts += [*formulas, update, *self._merging(), template("negation") if judges else "", accept]
-        return Generated(
-            assembled(HEADER, [*parts, loops]),
-            self._signatures(has_accept),
-            self.layout,
-            self.registers,
-            judges,
-            has_accept,
-        )
+        parts.append(template("backtrack" if backtracks else "runs"))
+        results = {"classify": "void", "backtrack" if backtracks else "advance": "int64"}
+        if has_accept:
+            results["accept"] = "int64"
+        made = made_of(parts, self.layout, results, times=times_signature(self.query.time_type))
+        return Generated(*made, self.registers, judges, has_accept)
 
     # --- what depends on one event alone -------------------------------------------------------------------------
 
@@ -117,20 +112,16 @@ class _Generator(SaseCode):
                     self.left[edge.move, number] = tuple(item.conjunct for item in predicates_of(edge.formula))
                 elif edge.move is not Move.IGNORE:
                     is_first = edge.move is Move.BEGIN
-                    self.left[edge.move, number] = self.write_bit(
-                        code,
-                        2 * number + (0 if is_first else 1),
-                        _types_in(edge.formula),
-                        predicates_of(edge.formula),
-                        self.query.components[number].name,
-                        AT_FIRST if is_first else LATER,
-                    )
+                    types = next(part.types for part in parts_of(edge.formula) if isinstance(part, TypeIs))
+                    reader = OneEvent(self.query.components[number].name, AT_FIRST if is_first else LATER)
+                    bit, predicates = 2 * number + (0 if is_first else 1), predicates_of(edge.formula)
+                    self.left[edge.move, number] = self.write_bit(code, bit, types, predicates, reader)
             for number, negation in enumerate(self.automaton.negations):
                 item, predicates = negation.component, predicates_of(AllOf(negation.predicates))
-                bit = self._negation_bit + number
-                self.left_to_judge.append(self.write_bit(code, bit, item.types, predicates, item.name, AT_FIRST))
+                bit, reader = self._negation_bit + number, OneEvent(item.name, AT_FIRST)
+                self.left_to_judge.append(self.write_bit(code, bit, item.types, predicates, reader))
             code.line("bits[row] = found")
-        return "def classify(bits, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
+        return code.function("classify(bits, first, last, columns, ki, kf)")
 
     def _edges(self) -> Iterator[tuple[int, Edge]]:
         """The edges of all states, each with the number of its state's component."""
@@ -149,7 +140,7 @@ class _Generator(SaseCode):
         query = self.query
         kleene = sum(1 << number for number, component in enumerate(query.components) if component.is_kleene)
         ends_runs = any(self._kills(negation) for negation in query.negations)
-        lines = {
+        constants = {
             "ALLOCATES": what_it_walks(query) is not None,
             "COMPONENTS": len(query.components),
             "KLEENE": kleene,
@@ -158,13 +149,11 @@ class _Generator(SaseCode):
             "MERGE": self.algorithm == "merge",
             "NEGATIONS": len(query.negations) if ends_runs else 0,
             "NEGATION_BIT": self._negation_bit,
-            "NEGATION_GAPS": "("
-            + "".join(f"{item.gap if self._kills(item) else -1}, " for item in query.negations)
-            + ("-1,)" if not query.negations else ")"),
-            "INTEGER_COLUMNS": RUN_REGISTERS + self.registers.integers,
+            "NEGATION_GAPS": tuple(item.gap if self._kills(item) else -1 for item in query.negations) or (-1,),
+            "INTEGER_COLUMNS": self.registers.columns,
             "FLOAT_COLUMNS": self.registers.floats,
         }
-        return "\n".join(f"{name} = {value}" for name, value in lines.items())
+        return constants_code(constants)
 
     def _ignores(self, what: str) -> bool:
         """Whether a run may pass over any event in its window, or at least over one that it cannot select."""
@@ -197,33 +186,27 @@ class _Generator(SaseCode):
                         self._test(code, conjunct, component, move)
             self.reads[move, number] = set(self.registers.read)
         code.line("return 1")
-        return f"def {_FORMULAS[move]}({_ARGUMENTS}):\n" + "\n".join(code.lines)
+        return code.function(f"{_FORMULAS[move]}({_ARGUMENTS})")
 
     def _test(self, code: Code, conjunct: Conjunct, component: Component, move: Move) -> None:
         """Returns 0 unless the conjunct holds, for each choice of the events it speaks of one at a time."""
         is_complete = move is Move.PROCEED
         walked = walked_by(conjunct, component, is_complete)
         reader = OfRun(self.query, self.registers, None if is_complete else component.name, move is Move.BEGIN)
-        if not walked:
-            self.return_unless(code, conjunct.expression, reader)
-            return
         for variable, _ in walked:
             self._collect(code, variable, reader)
         with self.each_choice(code, walked, reader):
-            self.return_unless(code, conjunct.expression, reader)
+            code.return_unless(conjunct.expression, reader)
 
     def _collect(self, code: Code, variable: str, reader: OfRun) -> None:
         """The rows of an earlier Kleene variable, from the match buffer."""
-        number = self._number(variable)
+        number = reader.number(variable)
         count = self.registers.value(self.registers.get(number, "count", None)).code
         rows, length = code.name(), code.name()
         code.line(f"{length} = {count}")
         last = "ri[run, RUN_HEAD], ri[run, RUN_VERSION]"
         code.line(f"{rows} = events_of({number}, {length}, {last}, node, edge, version)")
         reader.walked[variable] = Rows(rows, "0", length)
-
-    def _number(self, variable: str) -> int:
-        return next(n for n, component in enumerate(self.query.components) if component.name == variable)
 
     def _update(self) -> str:
         code = Code(self.layout)
@@ -247,14 +230,13 @@ class _Generator(SaseCode):
                             if register.function != "first":
                                 write_update(register, self.registers, code, reader, False, arrays)
         code.line("return 0")
-        head = "def update(component, is_first, run, row, ri, rf, target, ti, tf, columns, ki, kf):\n"
-        return head + "\n".join(code.lines)
+        return code.function("update(component, is_first, run, row, ri, rf, target, ti, tf, columns, ki, kf)")
 
     # --- merging -------------------------------------------------------------------------------------------------
 
-    def live(self, state: int) -> list[object]:
+    def live(self, state: int) -> list[Register]:
         """The registers that a formula at the state, or at a later one, reads: the paper's masks."""
-        wanted: set[object] = self.reads[Move.TAKE, state] | self.reads[Move.PROCEED, state]
+        wanted = self.reads[Move.TAKE, state] | self.reads[Move.PROCEED, state]
         for later in range(state + 1, len(self.query.components)):
             for move in _FORMULAS:
                 wanted |= self.reads[move, later]
@@ -265,98 +247,44 @@ class _Generator(SaseCode):
             return []
         equal, hashed = Code(self.layout), Code(self.layout)
         for name in ("RUN_STATE", "RUN_NEGATIONS"):
-            equal.line(f"if left_i[left, {name}] != right_i[right, {name}]:")
-            equal.line("    return False")
+            equal.return_if(f"left_i[left, {name}] != right_i[right, {name}]", False)
         hashed.line("found = ri[run, RUN_STATE] * 7919 + ri[run, RUN_NEGATIONS]")
         for state in range(len(self.query.components)):
             live = self.live(state)
             if not live:
                 continue
-            mask = 0
-            for register in live:
-                mask |= 1 << self.registers.null_bit(register)  # type: ignore[arg-type]
+            mask = sum(1 << self.registers.null_bit(register) for register in live)
             with equal.block(f"if left_i[left, RUN_STATE] == {state}:"):
-                equal.line(f"if (left_i[left, RUN_NULLS] ^ right_i[right, RUN_NULLS]) & {mask} != 0:")
-                equal.line("    return False")
+                equal.return_if(f"(left_i[left, RUN_NULLS] ^ right_i[right, RUN_NULLS]) & {mask} != 0", False)
                 for register in live:
-                    which, column = self.registers.place(register)  # type: ignore[arg-type]
-                    equal.line(f"if left_{which}[left, {column}] != right_{which}[right, {column}]:")
-                    equal.line("    return False")
+                    which, column = self.registers.place(register)
+                    equal.return_if(f"left_{which}[left, {column}] != right_{which}[right, {column}]", False)
             with hashed.block(f"if ri[run, RUN_STATE] == {state}:"):
                 for register in live:
-                    which, column = self.registers.place(register)  # type: ignore[arg-type]
+                    which, column = self.registers.place(register)
                     value = f"hash_float(rf[run, {column}])" if which == "f" else f"ri[run, {column}]"
                     hashed.line(f"found = (found ^ (({value}) & 0xFFFFFFFFFFFF)) * 31 & 0xFFFFFFFFFFFF")
         equal.line("return True")
         hashed.line("return (found ^ (found >> 17)) & 0x7FFFFFFF")
-        return [
-            "def live_equal(left, left_i, left_f, right, right_i, right_f):\n" + "\n".join(equal.lines),
-            "def live_hash(run, ri, rf):\n" + "\n".join(hashed.lines),
-        ]
+        equals = equal.function("live_equal(left, left_i, left_f, right, right_i, right_f)")
+        return [equals, hashed.function("live_hash(run, ri, rf)")]
 
     # --- finished matches ----------------------------------------------------------------------------------------
 
     def _accept(self, judges: tuple[int, ...]) -> str:
-        """Judges matches, given as rows: p[offsets[m]:] in order, lengths[m, c] of them for component c."""
-        arguments = f"offsets, lengths, p, group_of, {INDEX}, times, columns, ki, kf"
+        """Judges matches, given by their rows."""
         code = Code(self.layout)
-        code.line("for m in range(len(ok)):")
-        code.line(f"    verdict = judged(m, {arguments})")
-        code.line("    if verdict < 0:")
-        code.line("        return verdict")
-        code.line("    ok[m] = verdict")
-        code.line("return 0")
-        whole = f"def accept(ok, {arguments}):\n" + "\n".join(code.lines)
-        code = Code(self.layout)
-        reader = OfMatch(self.query)
-        begin = "offsets[m]"
-        for number, component in enumerate(self.query.components):
-            code.line(f"b{number} = {begin}")
-            begin = f"b{number} + lengths[m, {number}]"
-            reader.walked[component.name] = Rows("p", f"b{number}", f"lengths[m, {number}]")
-        code.line(f"first_row, last_row = p[b0], p[{begin} - 1]")
+        reader = of_match_in_rows(self.query, code)
+        last = len(self.query.components) - 1
+        code.line(f"first_row, last_row = p[b0], p[b{last} + lengths[m, {last}] - 1]")
         for place, number in enumerate(judges):
             negation = self.query.negations[number]
             gap = Gap(place, "group_of[m]", "first_row", "last_row", access=self.access)
             self.write_absence(code, negation, reader, gap, self.left_to_judge[number])
         if self.query.having is not None:
-            self.return_unless(code, self.query.having, reader)
+            code.return_unless(self.query.having, reader)
         code.line("return 1")
-        return f"def judged(m, {arguments}):\n" + "\n".join(code.lines) + "\n\n" + whole
-
-    # --- types ---------------------------------------------------------------------------------------------------
-
-    def _signatures(self, has_accept: bool) -> dict[str, str]:
-        columns = self.layout.signature()
-        times = self.times_signature
-        ints, constants = "int64[:,::1]", "int64[::1], float64[::1]"
-        found = {
-            "classify": f"void(int64[::1], int64, int64, {columns}, {constants})",
-            "advance" if self.algorithm != "backtrack" else "backtrack": self._loop_signature(columns, times),
-        }
-        if has_accept:
-            found["accept"] = (
-                f"int64(int64[::1], int64[::1], {ints}, int32[::1], int64[::1], {INDEX_SIGNATURE}, "
-                f"{times}, {columns}, {constants})"
-            )
-        return found
-
-    def _loop_signature(self, columns: str, times: str) -> str:
-        ints, floats, constants = "int64[:,::1]", "float64[:,::1]", "int64[::1], float64[::1]"
-        if self.algorithm == "backtrack":
-            return (
-                f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], {ints}, {floats}, int64[::1], {ints}, "
-                f"{floats}, {ints}, int64[::1], {ints}, int32[::1], int64[::1], {ints}, {columns}, {constants})"
-            )
-        return (
-            f"int64(int64[::1], {ints}, int64[::1], {times}, int64[::1], "
-            f"{ints}, {floats}, {ints}, {floats}, {ints}, {floats}, {ints}, {floats}, "
-            f"{ints}, {ints}, {ints}, {ints}, int64[::1], int64[::1], {columns}, {constants})"
-        )
-
-
-def _types_in(formula: Formula) -> tuple[str, ...]:
-    return next(part.types for part in parts_of(formula) if isinstance(part, TypeIs))
+        return code.function(f"judged(m, {MATCHES})") + "\n\n" + ACCEPT
 
 
 def _ignored_by(formula: Formula) -> str:

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
 from kleene.automaton.model import FormulaClass, Predicate
-from kleene.engine.compiled.code import Code
+from kleene.engine.compiled.code import Code, NotExpressibleError
 from kleene.engine.compiled.columns import Layout
+from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.negation_index import REACH
 from kleene.engine.compiled.sase_readers import OfMatch, OfRun, OneEvent, Rows
-from kleene.engine.events import TYPE_OF_EVENT, window_size
+from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
-from kleene.ir.expr import Position
-from kleene.ir.options import WindowUnit
-from kleene.schema import BOOLEAN, FLOAT, STRING
+from kleene.schema import BOOLEAN, STRING
 
 MOST_BITS = 62
 INDEX = "negative, entry_keys, directory, buckets"
 """The arguments that are a `NegationIndex`."""
-INDEX_SIGNATURE = "int64[::1], int64[::1], int64[:,::1], int64[::1]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +39,20 @@ class SaseCode:
     query: AnalyzedQuery
     layout: Layout
 
+    def check_bits(self, of_a_component: int) -> None:
+        components, negations = len(self.query.components), len(self.query.negations)
+        if of_a_component * components + negations > MOST_BITS:
+            raise NotExpressibleError(f"a pattern of {components} components and {negations} negations")
+
     # --- what depends on one event alone -------------------------------------------------------------------------
 
     def write_bit(
-        self,
-        code: Code,
-        bit: int,
-        types: tuple[str, ...],
-        predicates: Sequence[Predicate],
-        own: str,
-        positions: tuple[Position, ...],
+        self, code: Code, bit: int, types: tuple[str, ...], predicates: Sequence[Predicate], reader: OneEvent
     ) -> tuple[Conjunct, ...]:
         """Sets the bit for an event of the types that satisfies what it alone decides; returns what is left to decide.
 
         A predicate whose machine code may give up is left for where it is needed, with all that stand behind it.
         """
-        reader = OneEvent(own, positions)
         type_test = self.type_test(types)
         parts = [] if type_test is None else [code.truth(type_test, reader)]
         left: list[Conjunct] = []
@@ -91,54 +86,23 @@ class SaseCode:
     # --- windows -------------------------------------------------------------------------------------------------
 
     @property
-    def times_signature(self) -> str:
-        return "float64[::1]" if self.has_float_times else "int64[::1]"
-
-    @property
-    def has_float_times(self) -> bool:
-        return self.query.time_type == FLOAT
+    def window(self) -> KernelWindow:
+        return KernelWindow.of(self.query)
 
     def window_function(self) -> str:
-        head = "def in_window(start, row, times, positions, ki, kf):\n    return "
-        window = self.query.window
-        if window is None:
-            return head + "True"
-        if window.unit is WindowUnit.EVENTS:
-            return head + f"positions[row] - positions[start] < {self.layout.integer(int(window.size))}"
-        return head + f"times[row] - times[start] < {self.window_size()}"
-
-    def window_size(self) -> str:
-        assert self.query.window is not None
-        size = window_size(self.query.window, self.query.time_type)
-        if self.has_float_times:
-            return self.layout.float_(float(size))
-        if isinstance(size, Decimal) and size != int(size):
-            size = int(size) + 1  # times are whole, and less than 2.5 is less than 3
-        return self.layout.integer(min(int(size), 2**63 - 1))
+        apart = "positions[row] - positions[start]", "times[row] - times[start]"
+        return self.window.function(self.layout, "times, positions", *apart)
 
     def _after_opening(self, time: str, last_row: str) -> str:
         """Whether a time is within the window before the last event; floats are compared as the meaning says."""
-        size = self.window_size()
-        return (
-            f"{time} > times[{last_row}] - {size}" if self.has_float_times else f"times[{last_row}] - {time} < {size}"
-        )
+        size, last = self.window.code(self.layout), f"times[{last_row}]"
+        return f"{time} > {last} - {size}" if self.window.is_float else f"{last} - {time} < {size}"
 
     def _before_closing(self, time: str, first_row: str) -> str:
-        size = self.window_size()
-        return (
-            f"{time} < times[{first_row}] + {size}" if self.has_float_times else f"{time} - times[{first_row}] < {size}"
-        )
+        size, first = self.window.code(self.layout), f"times[{first_row}]"
+        return f"{time} < {first} + {size}" if self.window.is_float else f"{time} - {first} < {size}"
 
     # --- predicates ----------------------------------------------------------------------------------------------
-
-    def return_unless(self, code: Code, expression: ir.Expr, reader: OneEvent | OfRun | OfMatch) -> None:
-        """Returns 0 unless the condition holds, or the number of an error."""
-        truth = code.truth(expression, reader)
-        if truth.bad is not None:
-            with code.block(f"if {truth.bad}:"):
-                code.line(f"return {self.layout.error(expression)}")
-        with code.block(f"if not {truth.true}:"):
-            code.line("return 0")
 
     @contextmanager
     def each_choice(self, code: Code, walked: list[tuple[str, int]], reader: OfRun | OfMatch) -> Iterator[None]:
@@ -166,7 +130,7 @@ class SaseCode:
             with code.block(f"for {at} in {everything}:"):
                 code.line(f"row = negative[{at}]")
                 inside = f"entry_keys[{at}] == {gap.key} and row > {low} and row < {high}"
-                self._write_forbidden(code, negation, reader, at, " and ".join([inside, condition, *gap.ties]), open_)
+                self._write_forbidden(code, negation.name, reader, at, [inside, condition, *gap.ties], open_)
             return
         part, last = code.name(), code.name()
         code.line(f"{part} = {parts[0]}")
@@ -178,7 +142,7 @@ class SaseCode:
             )
             with code.block(f"while {at} < {end} and entry_keys[{at}] == {gap.key} and negative[{at}] < {high}:"):
                 code.line(f"row = negative[{at}]")
-                self._write_forbidden(code, negation, reader, at, " and ".join([condition, *gap.ties]), open_)
+                self._write_forbidden(code, negation.name, reader, at, [condition, *gap.ties], open_)
                 code.line(f"{at} += 1")
             code.line(f"{part} += 1")
 
@@ -200,26 +164,17 @@ class SaseCode:
         return low, high, "True", (f"buckets[{low}]", f"buckets[{high}]")
 
     def _write_forbidden(
-        self,
-        code: Code,
-        negation: NegativeComponent,
-        reader: OfMatch,
-        at: str,
-        condition: str,
-        open_: Sequence[Conjunct],
+        self, code: Code, name: str, reader: OfMatch, at: str, conditions: Sequence[str], open_: Sequence[Conjunct]
     ) -> None:
-        code.line(f"holds = {condition}")
-        reader.walked[negation.name] = Rows("negative", at, "1")
+        code.line(f"holds = {' and '.join(conditions)}")
+        reader.walked[name] = Rows("negative", at, "1")
         for conjunct in open_:
             with code.block("if holds:"):
-                choices = [item for item in conjunct.indexed if item[0] != negation.name]
+                choices = [item for item in conjunct.indexed if item[0] != name]
                 with self.each_choice(code, choices, reader):
                     truth = code.truth(conjunct.expression, reader)
-                    if truth.bad is not None:
-                        with code.block(f"if holds and {truth.bad}:"):
-                            code.line(f"return {self.layout.error(conjunct.expression)}")
+                    code.return_if_bad(truth, conjunct.expression, "holds and ")
                     with code.block(f"if not {truth.true}:"):
                         code.line("holds = False")
             reader.index.clear()
-        with code.block("if holds:"):
-            code.line("return 0")
+        code.return_if("holds")

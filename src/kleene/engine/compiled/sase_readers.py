@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.code import Code, NotExpressibleError, Scalar, Truth, as_truth
-from kleene.engine.compiled.columns import MissingFrom
-from kleene.engine.compiled.registers import Registers
+from kleene.engine.compiled.code import AtRow, Code, Reader, Scalar, Truth, as_truth, typed
+from kleene.engine.compiled.registers import Registers, write_combined
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.schema import BOOLEAN, FLOAT, STRING, DecimalType
+from kleene.schema import FLOAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +29,11 @@ LATER = (Position.EACH, Position.CURRENT)
 
 
 @dataclass(slots=True)
-class OneEvent:
+class OneEvent(Reader):
     """Reads the current event, which is tried for the variable as its first or as a later one."""
 
     own: str
     positions: tuple[Position, ...]
-
-    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
-        if isinstance(expression, ir.Attribute):
-            return self.of_event(code.layout.column(expression), expression, code)
-        if isinstance(expression, MissingFrom):
-            return self.of_event(code.layout.column(expression), expression, code)
-        if isinstance(expression, ir.IfPresent):
-            return _if_present(expression, self, code)
-        raise AssertionError(f"{type(expression).__name__} is not of one event")
 
     def one_event(self, expression: ir.Expr) -> ir.Expr | None:
         for node in ir.walk(expression):
@@ -55,61 +45,53 @@ class OneEvent:
                 return None
         return expression
 
-    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
-        return code.column(column, "row")
 
+@dataclass(slots=True)
+class _OfEvents(Reader):
+    """Reads several events; `walked` has the rows of variables, `index` which of them is looked at."""
 
-def _if_present(expression: ir.IfPresent, reader: OneEvent | OfRun | OfMatch, code: Code) -> Truth:
-    """TRUE where an attribute that the predicate reads is missing from its event's type."""
-    missing: list[Truth] = []
-    for node in ir.walk(expression.predicate):
-        if isinstance(node, ir.Attribute) and node.position not in (Position.ALL, Position.SO_FAR):
-            column = code.layout.column(MissingFrom((node.name,), type=BOOLEAN))
-            found = reader.of_event(column, node, code)
-            missing.append(found if isinstance(found, Truth) else as_truth(found))
-    inner = code.truth(expression.predicate, reader)
-    lacks = code.temp("(" + " or ".join(part.true for part in missing) + ")") if missing else "False"
-    bad = None if inner.bad is None else f"(not {lacks} and {inner.bad})"
-    return Truth(f"({lacks} or {inner.true})", f"(not {lacks} and {inner.false})", bad)
+    query: AnalyzedQuery
+    walked: dict[str, Rows] = field(default_factory=dict, kw_only=True)
+    index: dict[str, str] = field(default_factory=dict, kw_only=True)
+
+    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
+        """An attribute of the expression, if all its attributes are of one event and nothing else is of any."""
+        found: ir.Attribute | None = None
+        places: set[object] = set()
+        for node in ir.walk(expression):
+            if isinstance(node, ir.Attribute):
+                places.add(self._place(node))
+                found = node
+            elif isinstance(node, (ir.Events, ir.Length, ir.Aggregate, ir.IfPresent)):
+                return None
+        return found if len(places) == 1 else None
+
+    def _place(self, node: ir.Attribute) -> object:
+        """Where the attribute is read, the same for all that are of one event."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True)
-class OfRun:
+class OfRun(_OfEvents):
     """Reads the current event, the registers of the run, and the rows of variables that were collected."""
 
-    query: AnalyzedQuery
     registers: Registers
     own: str | None  # the variable that the current event is tried for; None when a variable is being left
     is_first: bool
-    walked: dict[str, Rows] = field(default_factory=dict)
-    index: dict[str, str] = field(default_factory=dict)
 
     def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         match expression:
-            case ir.Attribute():
-                return self.of_event(code.layout.column(expression), expression, code)
             case ir.Length(variable=variable):
-                return self.registers.value(self.registers.get(self._number(variable), "count", None))
+                return self.registers.value(self.registers.get(self.number(variable), "count", None))
             case ir.Aggregate():
-                return self._aggregate(expression, code)
-            case ir.IfPresent():
-                return _if_present(expression, self, code)
-        raise AssertionError(f"no rule for {type(expression).__name__}")
+                variable, position = _aggregated(expression)
+                if position is Position.SO_FAR and variable in self.index:
+                    return _over_rows(expression, self.walked[variable], self.index[variable], code)
+                return self.registers.aggregate(self.number(variable), expression, code)
+        return Reader.read(self, expression, code)
 
-    def _aggregate(self, expression: ir.Aggregate, code: Code) -> Scalar | Truth:
-        variable, position = _aggregated(expression)
-        if position is Position.SO_FAR and variable in self.index:
-            return _over_rows(expression, self.walked[variable], self.index[variable], code)
-        owner = self._number(variable)
-        argument = expression.argument
-        found = self.registers.aggregate(owner, expression, argument, code)
-        return as_truth(found) if expression.type == BOOLEAN else found
-
-    def _number(self, variable: str | None) -> int:
+    def number(self, variable: str | None) -> int:
         return next(n for n, component in enumerate(self.query.components) if component.name == variable)
-
-    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
-        return _one_event(expression, self._place)
 
     def _place(self, node: ir.Attribute) -> object:
         if node.variable == self.own and node.position in (Position.EACH, Position.CURRENT):
@@ -118,7 +100,7 @@ class OfRun:
             return "current"
         if node.variable in self.index and node.position not in (Position.FIRST, Position.LAST):
             return node.variable, node.position in (Position.PREVIOUS,)
-        owner = self._number(node.variable)
+        owner = self.number(node.variable)
         is_last = node.position in (Position.PREVIOUS, Position.LAST)
         return owner, "last" if is_last and self.query.components[owner].is_kleene else "first"
 
@@ -139,19 +121,6 @@ class OfRun:
         return as_truth(value) if register.kind == "b" else value
 
 
-def _one_event(expression: ir.Expr, place: object) -> ir.Expr | None:
-    """An attribute of the expression, if all its attributes are of one event and nothing else depends on events."""
-    found: ir.Attribute | None = None
-    places: set[object] = set()
-    for node in ir.walk(expression):
-        if isinstance(node, ir.Attribute):
-            places.add(place(node))  # type: ignore[operator]
-            found = node
-        elif isinstance(node, (ir.Events, ir.Length, ir.Aggregate, ir.IfPresent)):
-            return None
-    return found if len(places) == 1 else None
-
-
 def _aggregated(aggregate: ir.Aggregate) -> tuple[str, Position]:
     for node in ir.walk(aggregate.argument):
         if isinstance(node, (ir.Attribute, ir.Events)):
@@ -161,17 +130,11 @@ def _aggregated(aggregate: ir.Aggregate) -> tuple[str, Position]:
 
 
 @dataclass(slots=True)
-class OfMatch:
+class OfMatch(_OfEvents):
     """Reads the events of a finished match."""
-
-    query: AnalyzedQuery
-    walked: dict[str, Rows] = field(default_factory=dict)
-    index: dict[str, str] = field(default_factory=dict)
 
     def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         match expression:
-            case ir.Attribute():
-                return self.of_event(code.layout.column(expression), expression, code)
             case ir.Length(variable=variable):
                 return Scalar(self.walked[variable].count)
             case ir.Aggregate():
@@ -179,14 +142,9 @@ class OfMatch:
                 rows = self.walked[variable]
                 count = self.index[variable] if position is Position.SO_FAR else rows.count
                 return _over_rows(expression, rows, count, code)
-            case ir.IfPresent():
-                return _if_present(expression, self, code)
-        raise AssertionError(f"no rule for {type(expression).__name__}")
+        return Reader.read(self, expression, code)
 
-    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
-        return _one_event(expression, self._row)
-
-    def _row(self, node: ir.Attribute) -> str:
+    def _place(self, node: ir.Attribute) -> str:
         assert node.variable is not None
         rows = self.walked[node.variable]
         match node.position:
@@ -200,24 +158,17 @@ class OfMatch:
 
     def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
         assert isinstance(like, ir.Attribute)
-        return code.column(column, self._row(like))
+        return code.column(column, self._place(like))
 
 
-@dataclass(slots=True)
-class _AtRow:
-    """Reads the event of one row, for the argument of an aggregate."""
-
-    row: str
-
-    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
-        assert isinstance(expression, ir.Attribute)
-        return self.of_event(code.layout.column(expression), expression, code)
-
-    def one_event(self, expression: ir.Expr) -> ir.Expr | None:
-        return expression
-
-    def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
-        return code.column(column, self.row)
+def of_match_in_rows(query: AnalyzedQuery, code: Code) -> OfMatch:
+    """Reads match m: its rows stand in p[offsets[m]:] in order, lengths[m, c] of them for component c."""
+    reader, begin = OfMatch(query), "offsets[m]"
+    for number, component in enumerate(query.components):
+        code.line(f"b{number} = {begin}")
+        begin = f"b{number} + lengths[m, {number}]"
+        reader.walked[component.name] = Rows("p", f"b{number}", f"lengths[m, {number}]")
+    return reader
 
 
 def _over_rows(expression: ir.Aggregate, rows: Rows, count: str, code: Code) -> Scalar | Truth:
@@ -231,10 +182,8 @@ def _over_rows(expression: ir.Aggregate, rows: Rows, count: str, code: Code) -> 
     code.line(f"{known} = 0")
     with code.block(f"for {index} in range({count}):"):
         code.line(f"{row} = {rows.row(index)}")
-        value = code.scalar(argument, _AtRow(row))
-        if value.bad is not None:
-            with code.block(f"if {value.bad}:"):
-                code.line(f"return {code.layout.error(argument)}")
+        value = code.scalar(argument, AtRow(row))
+        code.return_if_bad(value, argument)
         item = code.temp(value.code)
         skipped = value.null
         if is_float and function in ("min", "max"):
@@ -244,42 +193,14 @@ def _over_rows(expression: ir.Aggregate, rows: Rows, count: str, code: Code) -> 
             with code.block(f"if {known} == 1:"):
                 code.line(f"{total} = {item}")
             with code.block("else:"):
-                _combine(expression, total, item, code)
+                if function == "last":
+                    code.line(f"{total} = {item}")
+                elif function not in ("count", "first"):
+                    write_combined(function, argument, total, item, code)
     if function == "count":
         return Scalar(known)
     null = f"({known} == 0)"
     if function == "avg":
         whole = code.as_float(Scalar(total), argument.type)
         return Scalar(f"divide({whole.code}, float({known}))", null, whole.bad)
-    found = Scalar(total, null)
-    return as_truth(found) if expression.type == BOOLEAN else found
-
-
-def _combine(expression: ir.Aggregate, total: str, item: str, code: Code) -> None:
-    argument = expression.argument
-    match expression.function:
-        case "last":
-            code.line(f"{total} = {item}")
-        case "min" | "max":
-            sign = "<" if expression.function == "min" else ">"
-            sides = (item, total)
-            if argument.type == STRING:
-                code.layout.needs_ranks = True
-                sides = (f"columns[0][{item}]", f"columns[0][{total}]")
-            with code.block(f"if {sides[0]} {sign} {sides[1]}:"):
-                code.line(f"{total} = {item}")
-        case "sum" | "avg" if argument.type == FLOAT:
-            code.line(f"{total} += {item}")
-        case "sum" | "avg":
-            value, too_far = code.pair(f"add({total}, {item})")
-            if expression.function == "sum" and isinstance(argument.type, DecimalType):
-                limit = code.layout.integer(10**18)
-                too_far = f"({too_far} or {value} >= {limit} or {value} <= -{limit})"
-            overflow = ir.Aggregate("sum", argument, type=argument.type)
-            with code.block(f"if {too_far}:"):
-                code.line(f"return {code.layout.error(overflow)}")
-            code.line(f"{total} = {value}")
-        case "count" | "first":
-            code.line("pass")
-        case _:
-            raise NotExpressibleError(f"{expression.function} inside a condition")
+    return typed(Scalar(total, null), expression)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
 from kleene.automaton.model import classified
 from kleene.automaton.nfa import reads_alone
-from kleene.engine.compiled.code import HEADER, Code, NotExpressibleError
-from kleene.engine.compiled.columns import Layout
-from kleene.engine.compiled.loading import assembled, template
-from kleene.engine.compiled.sase_code import INDEX, INDEX_SIGNATURE, MOST_BITS, Gap, SaseCode
+from kleene.engine.compiled.code import Code
+from kleene.engine.compiled.columns import Layout, times_signature
+from kleene.engine.compiled.loading import CUBE, ROW_TABLE, TABLE, constants_code, template
+from kleene.engine.compiled.programs import GeneratedCode, made_of
+from kleene.engine.compiled.sase_code import INDEX, Gap, SaseCode
 from kleene.engine.compiled.sase_readers import AT_FIRST, OfMatch, OneEvent, Rows
 from kleene.ir.options import WindowUnit
 from kleene.plan.operators import (
@@ -45,6 +46,8 @@ def {name}(found, count, {arguments}):
                 found[kept, c] = found[m, c]
             kept += 1
     return kept"""
+_TYPES = {"codes": TABLE, "found": ROW_TABLE, "heads": CUBE, "stack": CUBE}
+"""Of those arguments that are something else in other kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +67,12 @@ class Coding:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedSequence:
+class GeneratedSequence(GeneratedCode):
     """`codes` are the arrays of codes; `stacked` the tests, each alone or several together, that have stacks.
 
     `judged` are the negations of the index; `index_keys`, for each, the arrays that tie it: the first is its key.
     """
 
-    source: str
-    signatures: dict[str, str]
-    layout: Layout
     codes: tuple[Coding, ...]
     stacked: tuple[tuple[int, ...], ...]
     judged: tuple[int, ...]
@@ -110,28 +110,19 @@ class _Generator(SaseCode):
     left_to_judge: dict[int, tuple[Conjunct, ...]] = field(default_factory=dict)  # by negation
 
     def module(self) -> GeneratedSequence:
-        count = len(self.query.components)
-        if count + len(self.query.negations) > MOST_BITS:
-            raise NotExpressibleError(f"a pattern of {count} components and {len(self.query.negations)} negations")
+        self.check_bits(1)
         classify = self._classify()
-        parts = [self.window_function(), self._key_of(), self._scan_ok(), template("negation")]
-        parts.append(self._bound_ok())
+        parts = [self.window_function(), self._key_of(), self._scan_ok(), template("negation"), self._bound_ok()]
         filters = self._filters()
         parts += [text for _, text in filters]
-        loops = template("sequences")
-        source = assembled(HEADER, [self._constants(), classify, *parts, loops])
         names = tuple(name for name, _ in filters)
         keys = tuple(tuple(test.negations[number] for test in self._tied(number)) for number in self._judged())
-        return GeneratedSequence(
-            source,
-            self._signatures(names),
-            self.layout,
-            tuple(self.codes),
-            tuple(self._numbers(tests) for tests in self._stacked()),
-            self._judged(),
-            keys,
-            names,
-        )
+        kernels = ("classify", "scan_basic" if self._scan.algorithm == "basic" else "scan", "construct", *names)
+        parts = [self._constants(), classify, *parts, template("sequences")]
+        results, times = dict.fromkeys(kernels, "int64"), times_signature(self.query.time_type)
+        made = made_of(parts, self.layout, results, times=times, **_TYPES)
+        stacked = tuple(self._numbers(tests) for tests in self._stacked())
+        return GeneratedSequence(*made, tuple(self.codes), stacked, self._judged(), keys, names)
 
     def _stacked(self) -> list[tuple[Equivalence, ...]]:
         """The tests that have stacks, each alone or all together."""
@@ -170,11 +161,15 @@ class _Generator(SaseCode):
     def _construction(self) -> SequenceConstruction:
         return self.plan.get(SequenceConstruction)
 
+    @property
+    def _negations(self) -> list[NegativeComponent]:
+        """The negations as the plan has them, which may have fewer predicates than the query's."""
+        late = self.plan.find(NegationFilter)
+        return [*self._construction.negations, *(late.negations if late is not None else ())]
+
     def _judged(self) -> tuple[int, ...]:
         """The numbers, in the query, of the negations that are looked for."""
-        late = self.plan.find(NegationFilter)
-        own = [*self._construction.negations, *(late.negations if late is not None else ())]
-        return tuple(sorted(self._number_of(item) for item in own))
+        return tuple(sorted(map(self._number_of, self._negations)))
 
     def _number_of(self, negation: NegativeComponent) -> int:
         return next(n for n, own in enumerate(self.query.negations) if own.name == negation.name)
@@ -191,7 +186,7 @@ class _Generator(SaseCode):
             "WINDOW_IN_CONSTRUCTION": self._construction.window is not None and is_ordered,
             "WINDOW_OF_ENDS": self._construction.window is not None and not is_ordered,
         }
-        return "\n".join(f"{name} = {value}" for name, value in lines.items())
+        return constants_code(lines)
 
     # --- scan ----------------------------------------------------------------------------------------------------
 
@@ -204,25 +199,19 @@ class _Generator(SaseCode):
             for number, component in enumerate(self.query.components):
                 simple = [item.conjunct for item in self._scan.predicates if item.components == (number,)]
                 own = classified(simple, reads_alone(component.name, *AT_FIRST))
-                left = self.write_bit(code, number, component.types, own, component.name, AT_FIRST)
-                self.left_to_scan.append(left)
+                reader = OneEvent(component.name, AT_FIRST)
+                self.left_to_scan.append(self.write_bit(code, number, component.types, own, reader))
             for number in self._judged():
-                item = self._negation(number)
+                item = next(item for item in self._negations if self._number_of(item) == number)
                 own = classified(item.predicates, reads_alone(item.name, *AT_FIRST))
-                bit = len(self.query.components) + number
-                self.left_to_judge[number] = self.write_bit(code, bit, item.types, own, item.name, AT_FIRST)
+                bit, reader = len(self.query.components) + number, OneEvent(item.name, AT_FIRST)
+                self.left_to_judge[number] = self.write_bit(code, bit, item.types, own, reader)
             code.line("bits[row] = found")
             # Without a branch: which events can be used is hard to foresee.
             code.line("relevant[count] = row")
             code.line("count += 1 if found != 0 else 0")
         code.line("return count")
-        return "def classify(bits, relevant, first, last, columns, ki, kf):\n" + "\n".join(code.lines)
-
-    def _negation(self, number: int) -> NegativeComponent:
-        """The negation as the plan has it, which may have fewer predicates than the query's."""
-        late = self.plan.find(NegationFilter)
-        own = [*self._construction.negations, *(late.negations if late is not None else ())]
-        return next(item for item in own if item.name == self.query.negations[number].name)
+        return code.function("classify(bits, relevant, first, last, columns, ki, kf)")
 
     def _key_of(self) -> str:
         code = Code(self.layout)
@@ -230,14 +219,12 @@ class _Generator(SaseCode):
         for number, tests in enumerate(stacked):
             arrays = self._coded(*tests).components
             if len(set(arrays)) == 1:
-                code.line(f"if test == {number}:" if len(stacked) > 1 else "if True:")
-                code.line(f"    return codes[{arrays[0]}, row]")
+                code.return_if(f"test == {number}" if len(stacked) > 1 else "True", f"codes[{arrays[0]}, row]")
                 continue
             for component, array in enumerate(arrays):
-                code.line(f"if test == {number} and component == {component}:")
-                code.line(f"    return codes[{array}, row]")
+                code.return_if(f"test == {number} and component == {component}", f"codes[{array}, row]")
         code.line("return 0")
-        return "def key_of(test, component, row, codes):\n" + "\n".join(code.lines)
+        return code.function("key_of(test, component, row, codes)")
 
     def _scan_ok(self) -> str:
         code = Code(self.layout)
@@ -246,9 +233,9 @@ class _Generator(SaseCode):
                 reader = OneEvent(component.name, AT_FIRST)
                 with code.block(f"if component == {number}:"):
                     for conjunct in self.left_to_scan[number]:
-                        self.return_unless(code, conjunct.expression, reader)
+                        code.return_unless(conjunct.expression, reader)
         code.line("return 1")
-        return "def scan_ok(component, row, columns, ki, kf):\n" + "\n".join(code.lines)
+        return code.function("scan_ok(component, row, columns, ki, kf)")
 
     # --- construction --------------------------------------------------------------------------------------------
 
@@ -262,12 +249,12 @@ class _Generator(SaseCode):
                     self._write_test(code, self._coded(test), [number])
                 for item in self._construction.predicates:
                     if item.components[0] == number:
-                        self.return_unless(code, item.conjunct.expression, reader)
+                        code.return_unless(item.conjunct.expression, reader)
                 for negation in self._construction.negations:
                     if judged_at(negation, self.query) == number:
                         self._write_negation(code, negation, reader, self._construction.access)
         code.line("return 1")
-        return f"def bound_ok(component, {ROWS}):\n" + "\n".join(code.lines)
+        return code.function(f"bound_ok(component, {ROWS})")
 
     def _reader(self) -> OfMatch:
         reader = OfMatch(self.query)
@@ -281,8 +268,7 @@ class _Generator(SaseCode):
         value = f"codes[{test.components[last]}, rows[{last}]]"
         for number in components:
             here = f"codes[{test.components[number]}, rows[{number}]]"
-            with code.block(f"if {here} < 0:" if number == last else f"if {here} != {value}:"):
-                code.line("return 0")
+            code.return_if(f"{here} < 0" if number == last else f"{here} != {value}")
 
     def _write_negation(self, code: Code, negation: NegativeComponent, reader: OfMatch, access: str) -> None:
         number, last = self._number_of(negation), len(self.query.components) - 1
@@ -307,53 +293,28 @@ class _Generator(SaseCode):
                     for test in tests:
                         self._write_test(code, self._coded(test), everything)
                     for item in predicates:
-                        self.return_unless(code, item.conjunct.expression, reader)
+                        code.return_unless(item.conjunct.expression, reader)
                 case WindowFilter():
                     last = len(self.query.components) - 1
-                    with code.block(f"if not in_window(rows[0], rows[{last}], times, positions, ki, kf):"):
-                        code.line("return 0")
+                    code.return_if(f"not in_window(rows[0], rows[{last}], times, positions, ki, kf)")
                 case NegationFilter(negations=negations, access=access):
                     # Those in last place are judged alone, when their window has closed.
-                    for negation in self._in_last_place(negations, False):
-                        self._write_negation(code, negation, reader, access)
-                    waiting = self._in_last_place(negations, True)
-                    if waiting:
-                        own = Code(self.layout)
-                        for negation in waiting:
-                            self._write_negation(own, negation, self._reader(), access)
-                        found.append(("NegationInLastPlace", _filter("NegationInLastPlace", own)))
+                    late = Code(self.layout)
+                    for negation in negations:
+                        is_late = negation.gap == len(self.query.components)
+                        self._write_negation(late if is_late else code, negation, self._reader(), access)
+                    if late.lines:
+                        found.append(("NegationInLastPlace", _filter("NegationInLastPlace", late)))
                 case Having(condition=condition):
-                    self.return_unless(code, condition, reader)
+                    code.return_unless(condition, reader)
                 case _:
                     continue
             if code.lines:
                 found.append((type(operator).__name__, _filter(type(operator).__name__, code)))
         return found
 
-    def _in_last_place(self, negations: Sequence[NegativeComponent], wanted: bool) -> list[NegativeComponent]:
-        count = len(self.query.components)
-        return [item for item in negations if (item.gap == count) == wanted]
-
-    # --- types ---------------------------------------------------------------------------------------------------
-
-    def _signatures(self, filters: Sequence[str]) -> dict[str, str]:
-        ints, table, columns = "int64[::1]", "int64[:,::1]", self.layout.signature()
-        cube, times, constants = "int64[:,:,::1]", self.times_signature, "int64[::1], float64[::1]"
-        found, context = "int32[:,::1]", f"{table}, {INDEX_SIGNATURE}, {times}, {ints}, {columns}, {constants}"
-        scan = f"int64({ints}, {ints}, {ints}, {table}, {times}, {ints}, {cube}, {ints}, {ints}, {cube}, {found}, "
-        scan += f"{table}, {ints}, {table}, {columns}, {constants})"
-        name = "scan_basic" if self._scan.algorithm == "basic" else "scan"
-        return {
-            "classify": f"int64({ints}, {ints}, int64, int64, {columns}, {constants})",
-            name: scan,
-            "construct": f"int64({ints}, {table}, {found}, {ints}, {ints}, {ints}, int64, {cube}, {ints}, {table}, "
-            f"{context})",
-            **dict.fromkeys(filters, f"int64({found}, int64, {ints}, {context})"),
-        }
-
 
 def _filter(name: str, code: Code) -> str:
     code.line("return 1")
     formula = f"passes_{name}"
-    body = f"def {formula}({ROWS}):\n" + "\n".join(code.lines)
-    return body + "\n\n" + FILTER.format(name=name, arguments=ROWS, formula=formula)
+    return code.function(f"{formula}({ROWS})") + "\n\n" + FILTER.format(name=name, arguments=ROWS, formula=formula)

@@ -18,39 +18,18 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.arrangement import ROW, without_overlaps
+from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.accepts import ACCEPT_RIP, ACCEPT_ROW
-from kleene.engine.compiled.arrays.sequence_counters import (
-    CONSTRUCT_ACCEPT,
-    CONSTRUCT_COMPONENT,
-    CONSTRUCT_TRIED,
-    CONSTRUCT_WORK,
-    CONSTRUCT_WRITTEN,
-    SCAN_ACCEPTS,
-    SCAN_END,
-    SCAN_EVENT,
-    SCAN_ROOM,
-    SEQUENCE_COUNTERS,
-)
-from kleene.engine.compiled.arrays.statuses import DONE, FIRST_ERROR, NEEDS_ROOM, TOO_MANY_MATCHES
+from kleene.engine.compiled.arrays.statuses import DONE, NEEDS_ROOM, TOO_MANY_MATCHES
 from kleene.engine.compiled.arrays.windows import WINDOW_IN_EVENTS
-from kleene.engine.compiled.batches import (
-    EMPTY,
-    Arguments,
-    arguments,
-    group,
-    nullable_names,
-    one_group,
-    partition_codes,
-    types_of,
-)
+from kleene.engine.compiled.batches import EMPTY, Arguments, arguments, group, one_group
 from kleene.engine.compiled.columns import Array, Dictionary, check_readable, times_array
 from kleene.engine.compiled.failures import check_span
-from kleene.engine.compiled.kept import KeptEvents, PartitionStates
+from kleene.engine.compiled.kept import KeepingProgress, Partitions, partition_text
 from kleene.engine.compiled.kernel_window import KernelWindow, latest_of, wakes_at
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.negation_index import NegationIndex, negation_index
-from kleene.engine.compiled.partitions import Partitions, partition_text
 from kleene.engine.compiled.programs import Compiled, Kernel
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence, prunes
 from kleene.engine.compiled.stacks import Scratch, Stacks
@@ -93,7 +72,7 @@ class SequenceEngine(Compiled[GeneratedSequence]):
         self.stacked = 1 if scan.is_combined else max(len(scan.tests), 1)
 
     def start(self, budget: Budget | None = None, meter: Meter | None = None) -> SequenceProgress:
-        return SequenceProgress(self, Budget() if budget is None else budget, Meter() if meter is None else meter)
+        return SequenceProgress(self, budget, meter)
 
 
 @dataclass(slots=True)
@@ -115,23 +94,21 @@ class SequencePiece:
 
     @property
     def context(self) -> tuple[Any, ...]:
-        return (self.codes, *self.index.arguments, self.times, self.positions, *self.arguments)
+        return self.codes, *self.index.arguments, self.times, self.positions
 
 
-class SequenceProgress:
+class SequenceProgress(KeepingProgress):
     """How far a stream has come."""
 
-    def __init__(self, engine: SequenceEngine, budget: Budget, meter: Meter) -> None:
-        self.engine, self.budget, self.meter = engine, budget, meter
-        query = engine.query
+    def __init__(self, engine: SequenceEngine, budget: Budget | None, meter: Meter | None) -> None:
+        self.engine, query = engine, engine.query
         self.window = KernelWindow.of(query)
-        self.nullable: frozenset[str] = frozenset()
-        self.stacks = Stacks(len(query.components), engine.stacked, engine.is_basic)
-        self.keys: dict[tuple[int, ...], Partitions] = {}  # by the tests that they number together
-        self.kept, self.kept_positions = KeptEvents(), EMPTY
         # Of each partition, where something is counted in it: how many events it had, where its last match ended.
         names = query.partition_by if self._needs_partitions else ()
-        self.partitions = PartitionStates(names, False, next_positions=0, ended=-1)
+        super().__init__(Partitions(names, False, next_positions=0, ended=-1), budget, meter)
+        self.stacks = Stacks(len(query.components), engine.stacked, engine.is_basic)
+        self.keys: dict[tuple[int, ...], Partitions] = {}  # by the tests that they number together
+        self.kept_positions = EMPTY
         self.pending = np.empty((0, len(query.components)), ROW)
 
     # --- feeding -------------------------------------------------------------------------------------------------
@@ -179,21 +156,16 @@ class SequenceProgress:
 
     def _prepared(self, table: pa.Table, now: Time | None, is_last: bool) -> SequencePiece:
         query, started = self.engine.query, perf_counter()
-        assert query.schema is not None
         old, is_whole = len(self.kept), is_last and self.kept.table is None
-        numbers = self.partitions.numbers(table, is_whole)
-        table, numbers = self.kept.in_front_of(table, numbers)
-        self.nullable |= nullable_names(table)
+        table, numbers = self.behind_kept(table, is_last)
         kernel = self.engine.kernel(self.nullable, self.budget)
         generated, rows = kernel.generated, table.num_rows
-        given = arguments(generated.layout, table, query.schema, types_of(query.schema), one_group(rows), Dictionary())
+        given = arguments(generated.layout, table, query.schema, one_group(rows), Dictionary())
         times = times_array(table, query.order_by[0], query.time_type)
         check_span(times, query.order_by[0])
         positions = self._event_positions(numbers, old)
         bits, relevant, classifying = np.empty(rows, np.int64), np.empty(rows + 1, np.int64), perf_counter()
-        with np.errstate(all="ignore"):
-            count = kernel.functions["classify"](bits, relevant, 0, rows, *given)
-        relevant = relevant[:count]
+        relevant = relevant[: kernel.run("classify", bits, relevant, 0, rows, *given)]
         seconds = perf_counter() - classifying
         codes = self._codes(table, generated, relevant, is_whole)
         self.meter.add("SequenceScan", rows - old, len(relevant), seconds)
@@ -218,14 +190,10 @@ class SequenceProgress:
         for tests in dict.fromkeys(coding.tests for coding in generated.codes):
             own = [coding for coding in generated.codes if coding.tests == tests]
             values = key_values(table, generated, tests, self.engine.query)
-            if is_whole:
-                found, count = partition_codes(values, values.column_names, null_is_a_key=False)
-            else:
-                keys = self.keys.setdefault(tests, Partitions(values.column_names))
-                found = keys.numbers(values, null_is_a_key=False)
-                count = len(keys)
+            keys = self.keys.setdefault(tests, Partitions(values.column_names, False))
+            found = keys.numbers(values, is_whole)
             if tests in generated.stacked:
-                self.stacks.more_keys(count)
+                self.stacks.more_keys(len(keys))
             for at, coding in enumerate(own):
                 part = found[at * table.num_rows : (at + 1) * table.num_rows]
                 codes[generated.codes.index(coding), relevant] = part
@@ -248,10 +216,9 @@ class SequenceProgress:
         positions[:old] = self.kept_positions
         grouped = group(numbers[old:], len(next_positions), self.engine.jit)
         if len(grouped):
-            sizes = np.diff(grouped.begins)
-            within = np.arange(len(grouped)) - np.repeat(grouped.begins[:-1], sizes)
-            positions[old + grouped.order] = within + np.repeat(next_positions[grouped.numbers], sizes)
-            next_positions[grouped.numbers] += sizes
+            before = np.repeat(next_positions[grouped.numbers], grouped.sizes)
+            positions[old + grouped.order] = grouped.places + before
+            next_positions[grouped.numbers] += grouped.sizes
         return positions
 
     def _index(self, generated: GeneratedSequence, bits: Array, codes: Array, times: Array) -> NegationIndex:
@@ -271,49 +238,44 @@ class SequenceProgress:
         """The sequences that the events complete, in the order of their last events."""
         stacks, meter = self.stacks, self.meter
         components = len(self.engine.query.components)
-        scan = piece.kernel.functions["scan_basic" if self.engine.is_basic else "scan"]
-        st = np.zeros(SEQUENCE_COUNTERS, np.int64)
-        st[CONSTRUCT_WORK] = TRIES_AT_ONCE
+        scan = "scan_basic" if self.engine.is_basic else "scan"
         first, last = old, piece.table.num_rows
         if not self.engine.is_basic:
             first, last = int(np.searchsorted(piece.relevant, old)), len(piece.relevant)
-        st[SCAN_EVENT], st[CONSTRUCT_COMPONENT] = first, components
+        st = Counters("sequence_counters", event=first, component=components, work=TRIES_AT_ONCE)
         accepts = np.zeros((BLOCK, ACCEPT_RIP + self.engine.stacked), np.int64)
         scratch = Scratch(components, self.engine.stacked)
-        while st[SCAN_EVENT] < last:
-            begin = int(st[SCAN_EVENT])
-            st[SCAN_END], st[SCAN_ROOM] = min(begin + BLOCK, last), stacks.room
-            st[SCAN_ACCEPTS] = st[CONSTRUCT_ACCEPT] = 0
+        while st.event < last:
+            begin = st.event
+            st.end, st.room = min(begin + BLOCK, last), stacks.room
+            st.accepts = st.accept = 0
             started = perf_counter()
-            with np.errstate(all="ignore"):
-                events = (piece.bits, piece.relevant, piece.codes, piece.times, piece.positions)
-                on_stacks = (stacks.stack, stacks.base, stacks.top, stacks.heads, piece.heights)
-                status = scan(st, *events, *on_stacks, accepts, scratch.at, stacks.node, *piece.arguments)
-            self._check(piece, status)
+            events = (piece.bits, piece.relevant, piece.codes, piece.times, piece.positions)
+            on_stacks = (stacks.stack, stacks.base, stacks.top, stacks.heads, piece.heights)
+            rest = (accepts, scratch.at, stacks.node, *piece.arguments)
+            status = piece.kernel.run(scan, st.array, *events, *on_stacks, *rest)
             meter.add("SequenceScan", 0, 0, perf_counter() - started)
             meter.most("instances", int((stacks.top - stacks.base).sum()))
-            self.budget.reach(int(st[SCAN_EVENT]) if self.engine.is_basic else int(piece.relevant[st[SCAN_EVENT] - 1]))
-            if st[SCAN_ACCEPTS]:
+            self.budget.reach(st.event if self.engine.is_basic else int(piece.relevant[st.event - 1]))
+            if st.accepts:
                 yield from self._construct(piece, st, accepts, scratch)
             if status == NEEDS_ROOM and stacks.room < max(components, stacks.stack.shape[1] // 4):
                 self.budget.hold("the stacks", 3 * stacks.bytes)
                 stacks.grow()
 
-    def _construct(self, piece: SequencePiece, st: Array, accepts: Array, scratch: Scratch) -> Iterator[Array]:
-        stacks, meter, construct = self.stacks, self.meter, piece.kernel.functions["construct"]
+    def _construct(self, piece: SequencePiece, st: Counters, accepts: Array, scratch: Scratch) -> Iterator[Array]:
+        stacks, meter = self.stacks, self.meter
         while True:
             started = perf_counter()
-            st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TRIED] = 0, 0
+            st.written, st.tried = 0, 0
             stack = scratch.stack if self.engine.is_basic else stacks.stack
-            with np.errstate(all="ignore"):
-                room = (scratch.found, scratch.rows, scratch.cursor, scratch.size)
-                on_stacks = (stack, stacks.base, stacks.node)
-                status = construct(st, accepts, *room, self.engine.run_limit, *on_stacks, *piece.context)
-            self._check(piece, status)
+            room = (scratch.found, scratch.rows, scratch.cursor, scratch.size)
+            rest = ((stack, stacks.base, stacks.node), piece.context, *piece.arguments)
+            status = piece.kernel.run("construct", st.array, accepts, room, self.engine.run_limit, *rest)
             if status == TOO_MANY_MATCHES:
-                raise self._too_many(piece, int(accepts[st[CONSTRUCT_ACCEPT], ACCEPT_ROW]))
-            count = int(st[CONSTRUCT_WRITTEN])
-            meter.add("SequenceConstruction", int(st[CONSTRUCT_TRIED]), count, perf_counter() - started)
+                raise self._too_many(piece, int(accepts[st.accept, ACCEPT_ROW]))
+            count = st.written
+            meter.add("SequenceConstruction", st.tried, count, perf_counter() - started)
             for name in piece.kernel.generated.filters:
                 if count and name not in LATE:
                     count = self._filtered(piece, name, scratch.found, count)
@@ -325,7 +287,7 @@ class SequenceProgress:
                     self.budget.count(count)
                 yield found
             if status == DONE:
-                meter.add("accepts", int(st[SCAN_ACCEPTS]), 0, 0.0)
+                meter.add("accepts", st.accepts, 0, 0.0)
                 return
             if status == NEEDS_ROOM:
                 scratch.grow()
@@ -334,15 +296,9 @@ class SequenceProgress:
         self.budget.check_time()
         started = perf_counter()
         rows = np.zeros(found.shape[1], np.int64)  # its own: construction goes on from where it was
-        with np.errstate(all="ignore"):
-            kept = int(piece.kernel.functions[name](found, count, rows, *piece.context))
-        self._check(piece, kept)
+        kept = int(piece.kernel.run(name, found, count, rows, *piece.context, *piece.arguments))
         self.meter.add(name, count, kept, perf_counter() - started)
         return kept
-
-    def _check(self, piece: SequencePiece, status: int) -> None:
-        if status <= FIRST_ERROR:
-            raise piece.kernel.generated.layout.failure(status)
 
     def _after_the_end(self, piece: SequencePiece, found: Array, is_last: bool) -> Array:
         """Applies HAVING and negations in last place, for which a sequence waits until its window has closed."""
@@ -395,7 +351,7 @@ class SequenceProgress:
         self._forget_keys(piece, rows)
         stacks.shrink()
         if self._needs_partitions and self.engine.query.partition_by:
-            self._forget_partitions()
+            self.forget_partitions(np.zeros(len(self.partitions), np.bool_))
 
     def _live_entries(self, piece: SequencePiece) -> Array:
         """The events of negations, without those in parts of time that no open window reaches."""
@@ -424,13 +380,6 @@ class SequenceProgress:
         most = max((len(keys) for tests, keys in self.keys.items() if tests in generated.stacked), default=1)
         self.stacks.heads = np.ascontiguousarray(self.stacks.heads[:, : max(most, 1)])
 
-    def _forget_partitions(self) -> None:
-        numbers, used = self.kept.numbers, np.zeros(len(self.partitions), np.bool_)
-        used[numbers[numbers >= 0]] = True
-        if not used.all():
-            new = self.partitions.keep(used)
-            self.kept.numbers = np.where(numbers < 0, -1, new[numbers])
-
     # --- between pieces ------------------------------------------------------------------------------------------
 
     def held(self) -> Held:
@@ -438,13 +387,11 @@ class SequenceProgress:
         instances = int((self.stacks.top - self.stacks.base).sum())
         since = self.pending[:, -1 if self.engine.format is Format.NON_OVERLAPPING else 0]
         wakes = wakes_at(self.window, self.engine.query, self.kept.table, since)
-        size = self.kept.bytes + self.stacks.bytes + int(self.pending.nbytes)
-        return Held(instances, len(self.kept), size, wakes, not instances and not len(self.kept))
+        return self.holding(instances, self.stacks.bytes + int(self.pending.nbytes), wakes)
 
     def saved(self) -> dict[str, Any]:
         stack, node = self.stacks.packed()
-        parts: dict[str, Any] = {
-            "nullable": sorted(self.nullable),
+        parts = {
             "kept_positions": self.kept_positions,
             "pending": self.pending.astype(np.int64),
             "stack": stack,
@@ -453,25 +400,22 @@ class SequenceProgress:
             "top": self.stacks.top,
             "heads": self.stacks.heads,
             "numbered": [list(tests) for tests in self.keys],
-            **self.kept.saved(),
-            **self.partitions.saved(),
+            **super().saved(),
         }
         return parts | {f"keys_{number}": keys.table for number, keys in enumerate(self.keys.values())}
 
     def load(self, parts: SavedParts) -> None:
-        self.nullable = parts.column_names("nullable")
-        self.partitions.load(parts)
-        self.kept.load(parts, max(len(self.partitions), 1), lowest=-1)
+        super().load(parts)
         kept = len(self.kept)
         self.kept_positions = parts.array("kept_positions", kept if self._needs_partitions else 0, low=0)
         self.pending = parts.array("pending", None, self.stacks.components, low=0, high=kept).astype(ROW)
         self.stacks.load(parts, kept)
         generated = self.engine.generated(self.nullable)
         for number, tests in enumerate(self._loaded_tests(parts, generated)):
-            keys = self.keys[tests] = Partitions(key_names(generated, tests))
+            keys = self.keys[tests] = Partitions(key_names(generated, tests), False)
             empty = key_values(parts.columns.empty_table(), generated, tests, self.engine.query)
             table = parts.table(f"keys_{number}", empty.schema)
-            keys.load_table(table, 0 if table is None else table.num_rows, f"keys_{number}")
+            keys.load_keys(table, 0 if table is None else table.num_rows, f"keys_{number}")
             if tests in generated.stacked:
                 require(len(keys) <= self.stacks.heads.shape[1], f"keys_{number}")
 
@@ -483,13 +427,10 @@ class SequenceProgress:
         return tests if told else []
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names; or their places, if a name comes twice."""
-    return list(names) if len(set(names)) == len(names) else [str(number) for number in range(len(names))]
-
-
 def key_names(generated: GeneratedSequence, tests: tuple[int, ...]) -> list[str]:
-    return _distinct(next(coding.attributes for coding in generated.codes if coding.tests == tests))
+    """The names of what the tests compare; or their places, if a name comes twice."""
+    names = next(coding.attributes for coding in generated.codes if coding.tests == tests)
+    return list(names) if len(set(names)) == len(names) else [str(number) for number in range(len(names))]
 
 
 def key_values(table: pa.Table, generated: GeneratedSequence, tests: tuple[int, ...], query: AnalyzedQuery) -> pa.Table:

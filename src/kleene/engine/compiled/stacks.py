@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,24 +24,15 @@ SEQUENCES = 1 << 14
 """How many sequences go from one operator to the next at a time."""
 
 
-@dataclass(slots=True)
 class Stacks:
     """The active instances, or the cells of the runtime stack, as `arrays/instances.py` and `arrays/cells.py` say."""
 
-    components: int
-    stacked: int
-    is_basic: bool
-    stack: Array = field(init=False)
-    node: Array = field(init=False)
-    base: Array = field(init=False)
-    top: Array = field(init=False)
-    heads: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, _columns(self.stacked)), np.int64)
-        self.node = np.zeros((FIRST_ROOM if self.is_basic else 1, CELL_COLUMNS), np.int64)
-        self.base, self.top = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
-        self.heads = np.full((self.stacked, 1, self.components), -1, np.int64)
+    def __init__(self, components: int, stacked: int, is_basic: bool) -> None:
+        self.components, self.stacked, self.is_basic = components, stacked, is_basic
+        self.stack = np.zeros((max(components - 1, 1), FIRST_ROOM, _columns(stacked)), np.int64)
+        self.node = np.zeros((FIRST_ROOM if is_basic else 1, CELL_COLUMNS), np.int64)
+        self.base, self.top = np.zeros(components, np.int64), np.zeros(components, np.int64)
+        self.heads = np.full((stacked, 1, components), -1, np.int64)
 
     def load(self, parts: SavedParts, rows: int) -> None:
         """Loads saved stacks. Every instance must be of a kept event, and linked to earlier instances."""
@@ -51,11 +41,11 @@ class Stacks:
         self.top = parts.array("top", components, low=0)
         require(bool((self.base <= self.top).all()), "base")
         self.heads = parts.array("heads", self.stacked, None, components, low=-1)
-        require(self.heads.shape[1] >= 1 and bool((self.heads < self._ends).all()), "heads")
+        ends = self.top[0] if self.is_basic else self.top
+        require(self.heads.shape[1] >= 1 and bool((self.heads < ends).all()), "heads")
         self.stack = parts.array("stack", max(components - 1, 1), None, _columns(self.stacked))
         self.node = parts.array("node", None, CELL_COLUMNS)
-        size = len(self.node) if self.is_basic else self.stack.shape[1]
-        require(size.bit_count() == 1 and int((self.top - self.base).max()) <= size, "stack")
+        require(self._size.bit_count() == 1 and self._used <= self._size, "stack")
         require(len(self.node) >= 1 and self.stack.shape[1] >= 1, "stack")
         if not self.is_basic:
             require(self.base[-1] == self.top[-1] or components == 1, "top")
@@ -74,28 +64,33 @@ class Stacks:
                 require_within(array[places, INSTANCE_RIP + LINKS * test], -1, before, "stack")
 
     @property
-    def _ends(self) -> Array:
-        return np.full(self.components, self.top[0]) if self.is_basic else self.top
+    def _size(self) -> int:
+        """How many instances a stack has room for."""
+        return len(self.node) if self.is_basic else int(self.stack.shape[1])
+
+    @property
+    def _used(self) -> int:
+        """How many instances the fullest stack has."""
+        return int((self.top - self.base).max())
 
     @property
     def room(self) -> int:
         """How many instances may come before a stack can be full."""
-        used = int((self.top - self.base).max())
-        return (len(self.node) if self.is_basic else self.stack.shape[1]) - used
+        return self._size - self._used
 
     def grow(self) -> None:
-        self._resize(2 * (len(self.node) if self.is_basic else self.stack.shape[1]))
+        self._resize(2 * self._size)
 
     def shrink(self) -> None:
         """Frees room that is mostly empty."""
-        size, used = len(self.node) if self.is_basic else self.stack.shape[1], int((self.top - self.base).max())
+        size, used = self._size, self._used
         while size > FIRST_ROOM and 8 * used < size:
             size //= 2
         self._resize(size)
 
     def packed(self) -> tuple[Array, Array]:
         """The instances, or the nodes, in rings no larger than need be, for a snapshot."""
-        size = 1 << max(int((self.top - self.base).max()) - 1, 0).bit_length()
+        size = 1 << max(self._used - 1, 0).bit_length()
         if self.is_basic:
             return self.stack[:, :1], _moved(self.node[None], self.base[:1], self.top[:1], size)[0]
         return _moved(self.stack, self.base, self.top, size), self.node
@@ -170,24 +165,14 @@ def _moved(stack: Array, base: Array, top: Array, size: int) -> Array:
     return moved
 
 
-@dataclass(slots=True)
 class Scratch:
     """Room for the walk back and for the sequences that it finds."""
 
-    components: int
-    stacked: int
-    found: Array = field(init=False)
-    rows: Array = field(init=False)
-    cursor: Array = field(init=False)
-    size: Array = field(init=False)
-    at: Array = field(init=False)
-    stack: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.found = np.empty((SEQUENCES, self.components), ROW)
-        self.rows, self.cursor = np.zeros(self.components, np.int64), np.zeros(self.components, np.int64)
-        self.size, self.at = np.zeros(self.components, np.int64), np.zeros(self.stacked, np.int64)
-        self.stack = np.zeros((max(self.components - 1, 1), FIRST_ROOM, _columns(1)), np.int64)
+    def __init__(self, components: int, stacked: int) -> None:
+        self.found = np.empty((SEQUENCES, components), ROW)
+        self.rows, self.cursor, self.size = np.zeros((3, components), np.int64)
+        self.at = np.zeros(stacked, np.int64)
+        self.stack = np.zeros((max(components - 1, 1), FIRST_ROOM, _columns(1)), np.int64)
 
     def grow(self) -> None:
         shape = self.stack.shape

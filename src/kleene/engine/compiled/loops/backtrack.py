@@ -5,54 +5,22 @@ postponed, and taken up again, the latest first, from the event where they were 
 own list of events, which is copied when it splits.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.backtrack_counters import *
 from kleene.engine.compiled.arrays.groups import *
 from kleene.engine.compiled.arrays.own_events import *
 from kleene.engine.compiled.arrays.runs import *
 from kleene.engine.compiled.arrays.statuses import *
 from kleene.engine.compiled.loops.run_copies import clear_run, copy_run
-from kleene.engine.compiled.loops.run_formulas import (
-    COMPONENTS,
-    KEEPS_ALWAYS,
-    KEEPS_UNSELECTED,
-    KLEENE,
-    NEGATION_BIT,
-    NEGATION_GAPS,
-    NEGATIONS,
-    begin_ok,
-    complete_ok,
-    in_window,
-    take_ok,
-    update,
-)
+from kleene.engine.compiled.loops.run_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def backtrack(
-    st,
-    groups,
-    bits,
-    times,
-    positions,
-    ri,
-    rf,
-    resume,
-    ni,
-    nf,
-    own,
-    offsets,
-    lengths,
-    p,
-    group_of,
-    node,
-    columns,
-    ki,
-    kf,
-):
+def backtrack(st, events, stack, matched, node, columns, ki, kf):
     """Goes on from where `st` says, and gives back a status. resume[r] is the row that run r goes on with."""
+    groups, bits, times, positions = events
+    ri, rf, resume, ni, nf, own = stack
+    offsets, lengths, p, group_of = matched
     group, start, runs = st[BACKTRACK_GROUP], st[BACKTRACK_START], st[BACKTRACK_RUNS]
     matches, used = st[BACKTRACK_MATCHES], st[BACKTRACK_ROWS]
     limit, splits = st[BACKTRACK_RUN_LIMIT], st[BACKTRACK_SPLITS]

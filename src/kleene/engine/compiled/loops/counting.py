@@ -1,7 +1,5 @@
 """Counting the matches of merged runs without making them: a loop that is the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.completions import *
 from kleene.engine.compiled.arrays.counted import *
 from kleene.engine.compiled.arrays.nodes import *
@@ -12,9 +10,7 @@ from kleene.engine.compiled.loops.merged_matches import near
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def count_merged(
-    node, count, vectors, starts, counts, done, totals, kind, size, float_size, times, float_times, positions
-):
+def count_merged(node, count, vectors, starts, counts, done, totals, window):
     """Counts the matches of each completion in `totals`, without reading them out, and gives back a status."""
     used = 0
     for n in range(count):
@@ -22,9 +18,8 @@ def count_merged(
         if before < 0:
             if used >= len(starts):
                 return NEEDS_ROOM
-            starts[used] = (
-                node[n, NODE_ROW] if kind != NO_WINDOW else 0
-            )  # without a window nobody asks where a match began
+            # Without a window nobody asks where a match began.
+            starts[used] = node[n, NODE_ROW] if window[0] != NO_WINDOW else 0
             counts[used] = 1
             vectors[n, COUNTED_BEGIN], vectors[n, COUNTED_END] = used, used + 1
             used += 1
@@ -55,7 +50,7 @@ def count_merged(
                     return TOO_LARGE
                 a += 1
                 b += 1
-            if near(start, row, kind, size, float_size, times, float_times, positions):
+            if near(start, row, window):
                 starts[used] = start
                 counts[used] = number
                 used += 1
@@ -64,7 +59,7 @@ def count_merged(
         n, row = done[d, COMPLETION_NODE], done[d, COMPLETION_ROW]
         total = 0
         for at in range(vectors[n, COUNTED_BEGIN], vectors[n, COUNTED_END]):
-            if near(starts[at], row, kind, size, float_size, times, float_times, positions):
+            if near(starts[at], row, window):
                 total += counts[at]
                 if total > MOST_COUNTED:
                     return TOO_LARGE

@@ -1,7 +1,5 @@
 """Freeing what no run can reach in the match buffer: loops that are the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.edges import *
 from kleene.engine.compiled.arrays.nodes import *
 from kleene.engine.compiled.arrays.statuses import *
@@ -11,7 +9,7 @@ from kleene.engine.compiled.loops.walk import compatible
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def mark_merged(node, count, now, kind, size, float_size, times, float_times, positions):
+def mark_merged(node, count, now, window):
     """Marks what the marked heads reach, and takes out of lists what has left the window.
 
     now[n] is the row that n's partition has come to, -1 for what is not needed.
@@ -21,7 +19,7 @@ def mark_merged(node, count, now, kind, size, float_size, times, float_times, po
         if row < 0:
             continue
         for link in range(NODE_BEFORE, NODE_NEXT + 1):
-            other = first_near(node[n, link], row, node, kind, size, float_size, times, float_times, positions)
+            other = first_near(node[n, link], row, node, window)
             node[n, link] = other
             if other >= 0 and now[other] < row:
                 now[other] = row
@@ -55,12 +53,10 @@ def resolve(links, marks, resolved):
     return DONE
 
 
-def live_heads(heads, node, kind, size, float_size, times, float_times, positions):
+def live_heads(heads, node, window):
     """Moves each head to the first node of its list that was in the window when the list was last added to."""
     for run in range(len(heads)):
-        n = first_near(
-            heads[run], node[heads[run], NODE_ROW], node, kind, size, float_size, times, float_times, positions
-        )
+        n = first_near(heads[run], node[heads[run], NODE_ROW], node, window)
         if n >= 0:
             heads[run] = n
     return DONE

@@ -1,7 +1,5 @@
 """Putting the rows of each partition together: a loop that is the same for every query."""
 
-from __future__ import annotations
-
 # ------------------------------------------------------------------------------------------------------------------
 
 

@@ -1,20 +1,18 @@
 """Putting matches in order: loops that are the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.orders import *
 from kleene.engine.compiled.arrays.statuses import *
 
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def compare(left, right, mode, offsets, lengths, p, groups):
+def compare(left, right, mode, offsets, lengths, p, group_of):
     """Which of two matches comes first: a negative number if it is the left one."""
     left_first, left_last = p[offsets[left]], p[offsets[left + 1] - 1]
     right_first, right_last = p[offsets[right]], p[offsets[right + 1] - 1]
     left_count, right_count = offsets[left + 1] - offsets[left], offsets[right + 1] - offsets[right]
-    if mode == BEST_OF_AN_END_FIRST and groups[left] != groups[right]:
-        return -1 if groups[left] < groups[right] else 1
+    if mode == BEST_OF_AN_END_FIRST and group_of[left] != group_of[right]:
+        return -1 if group_of[left] < group_of[right] else 1
     if left_last != right_last:
         return -1 if left_last < right_last else 1
     if left_first != right_first:
@@ -34,7 +32,7 @@ def compare(left, right, mode, offsets, lengths, p, groups):
     return 0
 
 
-def order_matches(order, spare, mode, offsets, lengths, p, groups):
+def order_matches(order, spare, mode, offsets, lengths, p, group_of):
     """Sorts the numbers of matches, by merging ever longer stretches that are in order."""
     count = len(order)
     width = 1
@@ -42,12 +40,12 @@ def order_matches(order, spare, mode, offsets, lengths, p, groups):
         for begin in range(0, count, 2 * width):
             middle, end = min(begin + width, count), min(begin + 2 * width, count)
             a, b = begin, middle
-            if middle >= end or compare(order[middle - 1], order[middle], mode, offsets, lengths, p, groups) <= 0:
+            if middle >= end or compare(order[middle - 1], order[middle], mode, offsets, lengths, p, group_of) <= 0:
                 for at in range(begin, end):
                     spare[at] = order[at]
                 continue
             for at in range(begin, end):
-                if b >= end or (a < middle and compare(order[a], order[b], mode, offsets, lengths, p, groups) <= 0):
+                if b >= end or (a < middle and compare(order[a], order[b], mode, offsets, lengths, p, group_of) <= 0):
                     spare[at] = order[a]
                     a += 1
                 else:

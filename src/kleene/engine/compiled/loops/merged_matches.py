@@ -1,7 +1,5 @@
 """Reading matches out of the buffer of merged runs: loops that are the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.completions import *
 from kleene.engine.compiled.arrays.expand_counters import *
 from kleene.engine.compiled.arrays.nodes import *
@@ -11,8 +9,9 @@ from kleene.engine.compiled.arrays.windows import *
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def near(start, row, kind, size, float_size, times, float_times, positions):
+def near(start, row, window):
     """Whether a match from `start` may reach `row`."""
+    kind, size, float_size, times, float_times, positions = window
     if kind == NO_WINDOW:
         return True
     if kind == WINDOW_IN_EVENTS:
@@ -22,9 +21,9 @@ def near(start, row, kind, size, float_size, times, float_times, positions):
     return float_times[row] - float_times[start] < float_size
 
 
-def first_near(n, row, node, kind, size, float_size, times, float_times, positions):
+def first_near(n, row, node, window):
     """The first node of the list from n on through which a match may reach `row`, -1 if there is none."""
-    while n >= 0 and not near(node[n, NODE_START], row, kind, size, float_size, times, float_times, positions):
+    while n >= 0 and not near(node[n, NODE_START], row, window):
         n = node[n, NODE_NEXT]
     return n
 
@@ -72,26 +71,7 @@ def write_only_way(root, node, stack, written, lengths, match, p, rows):
     return length
 
 
-def expand_merged(
-    st,
-    done,
-    count,
-    node,
-    kind,
-    size,
-    float_size,
-    times,
-    float_times,
-    positions,
-    stack,
-    trail,
-    bounds,
-    written,
-    offsets,
-    lengths,
-    p,
-    origin,
-):
+def expand_merged(st, done, count, node, window, stack, trail, bounds, written, offsets, lengths, p, origin):
     """Writes out matches from where `st` says, and gives back a status.
 
     trail[d] is the row of the node at depth d, bounds[c] the depth where component c is met on the way back.
@@ -130,7 +110,7 @@ def expand_merged(
                     break
                 # A list of one is as young as the node that it leads to.
                 if node[before, NODE_NEXT] >= 0:
-                    before = first_near(before, row, node, kind, size, float_size, times, float_times, positions)
+                    before = first_near(before, row, node, window)
                     if before < 0:
                         status = CONTRADICTION
                         break
@@ -157,11 +137,9 @@ def expand_merged(
                     depth = 0
                     break
                 after = node[stack[depth - 1], NODE_NEXT]
-                if after >= 0 and not near(
-                    node[after, NODE_LIST_START], row, kind, size, float_size, times, float_times, positions
-                ):
+                if after >= 0 and not near(node[after, NODE_LIST_START], row, window):
                     after = -1
-                after = first_near(after, row, node, kind, size, float_size, times, float_times, positions)
+                after = first_near(after, row, node, window)
                 if after >= 0:
                     # A list's nodes are of one component, so the bounds stay.
                     stack[depth - 1] = after
@@ -177,14 +155,14 @@ def expand_merged(
     return status
 
 
-def measure_merged(root, row, most, node, kind, size, float_size, times, float_times, positions, stack, totals):
+def measure_merged(root, row, most, node, window, stack, totals):
     """Counts the matches that end at the root, and their rows, in `totals`; stops at the first beyond `most`."""
     stack[0] = root
     depth = 1
     while depth > 0:
         before = node[stack[depth - 1], NODE_BEFORE]
         if before >= 0:
-            before = first_near(before, row, node, kind, size, float_size, times, float_times, positions)
+            before = first_near(before, row, node, window)
             if before < 0:
                 return CONTRADICTION
             stack[depth] = before
@@ -196,7 +174,7 @@ def measure_merged(root, row, most, node, kind, size, float_size, times, float_t
             break
         while depth > 0:
             after = node[stack[depth - 1], NODE_NEXT] if depth > 1 else -1
-            after = first_near(after, row, node, kind, size, float_size, times, float_times, positions)
+            after = first_near(after, row, node, window)
             if after >= 0:
                 stack[depth - 1] = after
                 break
@@ -204,7 +182,7 @@ def measure_merged(root, row, most, node, kind, size, float_size, times, float_t
     return DONE
 
 
-def piece_of(node, roots, row, seen, ids, stack, kind, size, float_size, times, float_times, positions):
+def piece_of(node, roots, row, seen, ids, stack, window):
     """The nodes of the matches that end at the roots, in `ids`; gives back how many. Those are marked in `seen`."""
     found = 0
     for root in roots:
@@ -220,9 +198,7 @@ def piece_of(node, roots, row, seen, ids, stack, kind, size, float_size, times, 
             found += 1
             other = node[n, NODE_BEFORE]
             while other >= 0:
-                if seen[other] == 0 and near(
-                    node[other, NODE_START], row, kind, size, float_size, times, float_times, positions
-                ):
+                if seen[other] == 0 and near(node[other, NODE_START], row, window):
                     seen[other] = 1
                     stack[top] = other
                     top += 1

@@ -1,7 +1,5 @@
 """The search in the index of a negation's events: a template (`negation_index.py` says how the index is laid out)."""
 
-from __future__ import annotations
-
 # ------------------------------------------------------------------------------------------------------------------
 
 

@@ -4,44 +4,26 @@ Of the partial matches in `ri` and `rf` the oldest stands first. It is mostly th
 need not be row 0.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.groups import *
 from kleene.engine.compiled.arrays.partial_matches import *
 from kleene.engine.compiled.arrays.regex_counters import *
 from kleene.engine.compiled.arrays.regex_matches import *
 from kleene.engine.compiled.arrays.statuses import *
-from kleene.engine.compiled.loops.regex_formulas import add_event, holds
+from kleene.engine.compiled.loops.regex_formulas import *
 from kleene.engine.compiled.loops.run_copies import clear_run, copy_run
 
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def match_events(
-    st,
-    groups,
-    bits,
-    follow,
-    of_variable,
-    accepting,
-    stored_i,
-    stored_f,
-    kept_i,
-    kept_f,
-    ri,
-    rf,
-    found,
-    oi,
-    of,
-    columns,
-    ki,
-    kf,
-):
+def match_events(st, groups, bits, automaton, partials, matched, columns, ki, kf):
     """Goes on from where `st` says, and gives back a status.
 
     follow[s] are the states after s, a bit each, and the last of them those to begin with; of_variable[v] the states of
     a variable.
     """
+    follow, of_variable, accepting = automaton
+    stored_i, stored_f, kept_i, kept_f, ri, rf = partials
+    found, oi, of = matched
     group, row, partial = st[REGEX_GROUP], st[REGEX_ROW], st[REGEX_PARTIAL]
     matches, kept = st[REGEX_MATCHES], st[REGEX_KEPT]
     limit, keep, loaded, base = st[REGEX_RUN_LIMIT], st[REGEX_KEEPS], st[REGEX_LOADED], st[REGEX_BASE]

@@ -1,9 +1,5 @@
 """What a generated module for a row pattern says of its query; the bodies come from `row_code.py`."""
 
-from __future__ import annotations
-
-from typing import Any
-
 ALL_MATCHES = False
 """Every way of every start row is a match; else the most preferred one is."""
 LOOKS_AT_MATCH = False
@@ -22,50 +18,21 @@ SKIP_TARGET = 0
 WINDOW_IN_TIME = False
 
 
-def in_window(start: int, row: int, times: Any, ki: Any, kf: Any) -> bool:
+def in_window(start, row, times, ki, kf):
     """Whether a match from the row `start` may have `row`."""
-    raise NotImplementedError
 
 
-def clear(ri: Any, rf: Any) -> None:
+def clear(ri, rf):
     """Makes the registers those of a match without rows."""
-    raise NotImplementedError
 
 
-def bind(
-    variable: int,
-    row: int,
-    start: int,
-    depth: int,
-    begin: int,
-    end: int,
-    ri: Any,
-    rf: Any,
-    columns: Any,
-    ki: Any,
-    kf: Any,
-) -> int:
+def bind(variable, row, start, depth, begin, end, ri, rf, columns, ki, kf):
     """Brings the registers up to date with the row; what it changes is kept in row `depth`."""
-    raise NotImplementedError
 
 
-def unbind(variable: int, depth: int, ri: Any, rf: Any) -> None:
+def unbind(variable, depth, ri, rf):
     """Puts back what `bind` changed."""
-    raise NotImplementedError
 
 
-def fits_run(
-    variable: int,
-    row: int,
-    start: int,
-    number: int,
-    begin: int,
-    end: int,
-    ri: Any,
-    rf: Any,
-    columns: Any,
-    ki: Any,
-    kf: Any,
-) -> int:
+def fits_run(variable, row, start, number, begin, end, ri, rf, columns, ki, kf):
     """Whether the part of the variable's condition that looks at the match holds, the row being its last."""
-    raise NotImplementedError

@@ -1,32 +1,30 @@
 """Rows of certain states in the matches of row patterns: loops that are the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.statuses import *
 
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def nth_rows(offsets, starts, states, is_wanted, from_last, offset, found):
+def nth_rows(offsets, starts, states, is_wanted, from_last, offset, result):
     """For each match the row of the n-th of its wanted states, from its first or its last; -1 where there is none."""
     for match in range(len(starts)):
-        found[match] = -1
+        result[match] = -1
         left = offset
         length = offsets[match + 1] - offsets[match]
         for at in range(length):
             place = length - 1 - at if from_last else at
             if is_wanted[states[offsets[match] + place]]:
                 if left == 0:
-                    found[match] = starts[match] + place
+                    result[match] = starts[match] + place
                     break
                 left -= 1
     return DONE
 
 
-def count_rows(offsets, states, is_wanted, found):
+def count_rows(offsets, states, is_wanted, result):
     """For each match, how many of its states are wanted."""
-    for match in range(len(found)):
-        found[match] = 0
+    for match in range(len(result)):
+        result[match] = 0
         for at in range(offsets[match], offsets[match + 1]):
-            found[match] += is_wanted[states[at]]
+            result[match] += is_wanted[states[at]]
     return DONE

@@ -8,29 +8,12 @@ Where no formula looks at the match so far, a state that failed at a row fails t
 marked in `failed` and never entered again.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.row_automaton import *
 from kleene.engine.compiled.arrays.row_groups import *
 from kleene.engine.compiled.arrays.row_matches import *
 from kleene.engine.compiled.arrays.search_counters import *
 from kleene.engine.compiled.arrays.statuses import *
-from kleene.engine.compiled.loops.row_formulas import (
-    ALL_MATCHES,
-    LOOKS_AT_MATCH,
-    MOST_ROWS,
-    REGISTERS,
-    REMEMBERS,
-    RUN_VARIABLES,
-    SKIP,
-    SKIP_TARGET,
-    WINDOW_IN_TIME,
-    bind,
-    clear,
-    fits_run,
-    in_window,
-    unbind,
-)
+from kleene.engine.compiled.loops.row_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 
@@ -45,35 +28,16 @@ def may_take(start, row, depth, seen_end, rows, times, ki, kf):
     return in_window(start, row, times, ki, kf)
 
 
-def search(
-    st,
-    groups,
-    bits,
-    times,
-    edge_begin,
-    edge_target,
-    edge_variable,
-    next_bits,
-    variable_of,
-    failed,
-    stack_state,
-    stack_edge,
-    stack_open,
-    ri,
-    rf,
-    found,
-    states,
-    seen,
-    columns,
-    ki,
-    kf,
-):
+def search(st, groups, bits, times, automaton, failed, stack, matched, seen, columns, ki, kf):
     """Searches on from where `st` says, and gives back a status. It pauses between two starts only.
 
     `seen` is empty, or has a mark for each row that was a start before: a search that comes to such a row ends there.
     A match after which one cannot skip is not an error then; it ends the search.
     next_bits[s] has a bit for each variable that can follow state s, and the bit of every row if a match can end.
     """
+    edge_begin, edge_target, edge_variable, next_bits, variable_of = automaton
+    stack_state, stack_edge, stack_open, ri, rf = stack
+    found, states = matched
     group, start, depth = st[SEARCH_GROUP], st[SEARCH_START], st[SEARCH_FRAMES] - 1
     matches, used = st[SEARCH_MATCHES], st[SEARCH_STATES]
     before_matches, before_used = st[SEARCH_MATCHES_BEFORE], st[SEARCH_STATES_BEFORE]

@@ -1,8 +1,6 @@
 """Copying and clearing runs and partial matches: a template, in front of the loops that have them."""
 
-from __future__ import annotations
-
-from kleene.engine.compiled.loops.run_formulas import FLOAT_COLUMNS, INTEGER_COLUMNS
+from kleene.engine.compiled.loops.run_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 

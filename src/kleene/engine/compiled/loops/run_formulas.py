@@ -3,10 +3,6 @@
 These are the names with their meaning; the values and bodies come from the query (`sase.py`).
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 COMPONENTS = 1
 """How many positive components the pattern has; a state is the number of the component bound last."""
 KLEENE = 0
@@ -29,85 +25,29 @@ FLOAT_COLUMNS = 0
 """How many columns it uses in `rf`."""
 
 
-def in_window(start: int, row: int, times: Any, positions: Any, ki: Any, kf: Any) -> bool:
+def in_window(start, row, times, positions, ki, kf):
     """Whether a match that began at the row `start` may go on to `row`."""
-    raise NotImplementedError
 
 
-def begin_ok(
-    component: int,
-    run: int,
-    row: int,
-    ri: Any,
-    rf: Any,
-    node: Any,
-    edge: Any,
-    version: Any,
-    columns: Any,
-    ki: Any,
-    kf: Any,
-) -> int:
+def begin_ok(component, run, row, ri, rf, node, edge, version, columns, ki, kf):
     """Whether the event begins the component in the run: 1 or 0, or the number of an error, which is negative."""
-    raise NotImplementedError
 
 
-def take_ok(
-    component: int,
-    run: int,
-    row: int,
-    ri: Any,
-    rf: Any,
-    node: Any,
-    edge: Any,
-    version: Any,
-    columns: Any,
-    ki: Any,
-    kf: Any,
-) -> int:
+def take_ok(component, run, row, ri, rf, node, edge, version, columns, ki, kf):
     """Whether the event is one more of the Kleene variable."""
-    raise NotImplementedError
 
 
-def complete_ok(
-    component: int,
-    run: int,
-    row: int,
-    ri: Any,
-    rf: Any,
-    node: Any,
-    edge: Any,
-    version: Any,
-    columns: Any,
-    ki: Any,
-    kf: Any,
-) -> int:
+def complete_ok(component, run, row, ri, rf, node, edge, version, columns, ki, kf):
     """Whether the Kleene variable may be left."""
-    raise NotImplementedError
 
 
-def update(
-    component: int,
-    is_first: int,
-    run: int,
-    row: int,
-    ri: Any,
-    rf: Any,
-    target: int,
-    ti: Any,
-    tf: Any,
-    columns: Any,
-    ki: Any,
-    kf: Any,
-) -> int:
+def update(component, is_first, run, row, ri, rf, target, ti, tf, columns, ki, kf):
     """Writes the registers of the run, with the event added to the component, as those of the target."""
-    raise NotImplementedError
 
 
-def live_hash(run: int, ri: Any, rf: Any) -> int:
+def live_hash(run, ri, rf):
     """A number that is the same for equal runs."""
-    raise NotImplementedError
 
 
-def live_equal(left: int, left_i: Any, left_f: Any, right: int, right_i: Any, right_f: Any) -> bool:
+def live_equal(left, left_i, left_f, right, right_i, right_f):
     """Whether two runs are in the same state and agree in the values that are still read."""
-    raise NotImplementedError

@@ -6,8 +6,6 @@ constants (their names are in capitals) and its formulas (`begin_ok`, `take_ok`,
 are named in `arrays`.
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.advance_counters import *
 from kleene.engine.compiled.arrays.completions import *
 from kleene.engine.compiled.arrays.edges import *
@@ -17,23 +15,7 @@ from kleene.engine.compiled.arrays.runs import *
 from kleene.engine.compiled.arrays.statuses import *
 from kleene.engine.compiled.arrays.versions import *
 from kleene.engine.compiled.loops.run_copies import clear_run, copy_run
-from kleene.engine.compiled.loops.run_formulas import (
-    COMPONENTS,
-    KEEPS_ALWAYS,
-    KEEPS_UNSELECTED,
-    KLEENE,
-    MERGE,
-    NEGATION_BIT,
-    NEGATION_GAPS,
-    NEGATIONS,
-    begin_ok,
-    complete_ok,
-    in_window,
-    live_equal,
-    live_hash,
-    take_ok,
-    update,
-)
+from kleene.engine.compiled.loops.run_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 
@@ -102,31 +84,11 @@ def merge(left, new, stamp, ri, rf, ni, nf, node, slots):
     return left
 
 
-def advance(
-    st,
-    groups,
-    bits,
-    times,
-    positions,
-    stored_i,
-    stored_f,
-    kept_i,
-    kept_f,
-    ri,
-    rf,
-    ni,
-    nf,
-    node,
-    edge,
-    version,
-    done,
-    slots,
-    current,
-    columns,
-    ki,
-    kf,
-):
+def advance(st, events, all_runs, graph, current, columns, ki, kf):
     """Carries the runs through the events, from where `st` says, and gives back a status."""
+    groups, bits, times, positions = events
+    stored_i, stored_f, kept_i, kept_f, ri, rf, ni, nf = all_runs
+    node, edge, version, done, slots = graph
     group, row, runs = st[ADVANCE_GROUP], st[ADVANCE_ROW], st[ADVANCE_RUNS]
     nodes, edges, versions = st[ADVANCE_NODES], st[ADVANCE_EDGES], st[ADVANCE_VERSIONS]
     matches, stamp, kept = st[ADVANCE_COMPLETIONS], st[ADVANCE_STAMP], st[ADVANCE_KEPT]

@@ -1,9 +1,5 @@
 """What `sequences.py` expects of its query: constants and formulas; values and bodies come from `sequence_code.py`."""
 
-from __future__ import annotations
-
-from typing import Any
-
 COMPONENTS = 1
 """How many components the pattern has."""
 STACKED = 1
@@ -20,34 +16,17 @@ WINDOW_OF_ENDS = False
 """Whether only first and last event can be compared: positions in a partition mean nothing on stacks of several."""
 
 
-def in_window(start: int, row: int, times: Any, positions: Any, ki: Any, kf: Any) -> bool:
+def in_window(start, row, times, positions, ki, kf):
     """Whether a match that begins at the row `start` may end at `row`."""
-    raise NotImplementedError
 
 
-def key_of(test: int, component: int, row: int, codes: Any) -> int:
+def key_of(test, component, row, codes):
     """The number of the event's value for a test with stacks, -1 where it has none; 0 if no test has stacks."""
-    raise NotImplementedError
 
 
-def scan_ok(component: int, row: int, columns: Any, ki: Any, kf: Any) -> int:
+def scan_ok(component, row, columns, ki, kf):
     """Whether the event is one for the component: what its bits do not tell, because telling may be an error."""
-    raise NotImplementedError
 
 
-def bound_ok(
-    component: int,
-    rows: Any,
-    codes: Any,
-    negative: Any,
-    entry_keys: Any,
-    directory: Any,
-    buckets: Any,
-    times: Any,
-    positions: Any,
-    columns: Any,
-    ki: Any,
-    kf: Any,
-) -> int:
+def bound_ok(component, rows, codes, negative, entry_keys, directory, buckets, times, positions, columns, ki, kf):
     """Whether what can be judged once this component and all behind it are bound holds; an error is negative."""
-    raise NotImplementedError

@@ -8,26 +8,12 @@ sorts. An event for the last component is not kept but written to `accepts`. The
 cells instead (`arrays/cells.py`).
 """
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.accepts import *
 from kleene.engine.compiled.arrays.cells import *
 from kleene.engine.compiled.arrays.instances import *
 from kleene.engine.compiled.arrays.sequence_counters import *
 from kleene.engine.compiled.arrays.statuses import *
-from kleene.engine.compiled.loops.sequence_formulas import (
-    BASIC,
-    COMPONENTS,
-    PRUNES,
-    STACKED,
-    WINDOW_IN_CONSTRUCTION,
-    WINDOW_IN_SCAN,
-    WINDOW_OF_ENDS,
-    bound_ok,
-    in_window,
-    key_of,
-    scan_ok,
-)
+from kleene.engine.compiled.loops.sequence_formulas import *
 
 # ------------------------------------------------------------------------------------------------------------------
 
@@ -240,29 +226,11 @@ def leave(st, accept, component, written, together, tried):
     st[CONSTRUCT_WRITTEN], st[CONSTRUCT_TOGETHER], st[CONSTRUCT_TRIED] = written, together, tried
 
 
-def construct(
-    st,
-    accepts,
-    found,
-    rows,
-    cursor,
-    size,
-    limit,
-    stack,
-    base,
-    node,
-    codes,
-    negative,
-    entry_keys,
-    directory,
-    buckets,
-    times,
-    positions,
-    columns,
-    ki,
-    kf,
-):
+def construct(st, accepts, room, limit, stacks, context, columns, ki, kf):
     """Walks back from accepting events and writes sequences, from where `st` says, and gives back a status."""
+    found, rows, cursor, size = room
+    stack, base, node = stacks
+    codes, negative, entry_keys, directory, buckets, times, positions = context
     last = COMPONENTS - 1
     ring = stack.shape[1] - 1
     number, c = st[CONSTRUCT_ACCEPT], st[CONSTRUCT_COMPONENT]

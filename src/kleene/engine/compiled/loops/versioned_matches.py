@@ -1,7 +1,5 @@
 """Reading matches out of the versioned buffer: a loop that is the same for every query."""
 
-from __future__ import annotations
-
 from kleene.engine.compiled.arrays.completions import *
 from kleene.engine.compiled.arrays.edges import *
 from kleene.engine.compiled.arrays.expand_counters import *

@@ -3,8 +3,6 @@
 The loops that read matches out of the buffer, and those that free it, go back in the same way.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kleene.engine.compiled.arrays.edges import *
