@@ -35,9 +35,20 @@ class TimestampType(Type):
     """An instant shown in `zone`, or, where zone is None, a reading of an unnamed clock."""
 
     zone: str | None = None
+    unit: str = "us"  # or "ns": what its whole numbers count
 
     def __str__(self) -> str:
         return f"timestamp in {self.zone}" if self.zone else "timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class DurationType(Type):
+    """A length of time, in microseconds or, between times that have them, in nanoseconds."""
+
+    unit: str = "us"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,9 @@ FLOAT = Type("float")
 BOOLEAN = Type("boolean")
 STRING = Type("string")
 DATE = Type("date")
-DURATION = Type("duration")
+DURATION = DurationType("duration")
+TIME = Type("time")
+"""A time of day, in microseconds since midnight."""
 NULL = Type("null")
 """The type of the literal NULL: it fits everywhere."""
 UNKNOWN = Type("unknown")
@@ -69,8 +82,21 @@ def decimal(scale: int) -> DecimalType:
     return DecimalType("decimal", scale)
 
 
-def timestamp(zone: str | None = None) -> TimestampType:
-    return TimestampType("timestamp", zone)
+def timestamp(zone: str | None = None, unit: str = "us") -> TimestampType:
+    return TimestampType("timestamp", zone, unit)
+
+
+def duration(unit: str) -> DurationType:
+    return DurationType("duration", unit)
+
+
+def per_microsecond(type_: Type | None) -> int:
+    """How many units of a timestamp or a duration make a microsecond."""
+    return 1_000 if isinstance(type_, (TimestampType, DurationType)) and type_.unit == "ns" else 1
+
+
+def finer_unit(left: Type, right: Type) -> str:
+    return "ns" if max(per_microsecond(left), per_microsecond(right)) > 1 else "us"
 
 
 def array(element: Type) -> ArrayType:

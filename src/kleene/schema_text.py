@@ -12,7 +12,7 @@ from kleene.engine.inputs import DEFAULT_TYPE_COLUMN, attributes_of
 from kleene.engine.output import arrow_type
 from kleene.errors import SchemaError, listed, printable
 from kleene.files import find_files, read_arrow
-from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, Schema, Type, decimal, timestamp
+from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, TIME, Schema, Type, decimal, timestamp
 
 _TYPES: dict[str, Type] = {
     **dict.fromkeys(("int", "integer", "bigint", "long"), INTEGER),
@@ -21,6 +21,7 @@ _TYPES: dict[str, Type] = {
     **dict.fromkeys(("bool", "boolean"), BOOLEAN),
     "date": DATE,
     "timestamp": timestamp(),
+    "time": TIME,
     "duration": DURATION,
 }
 

@@ -81,9 +81,16 @@ def test_nanoseconds_are_given_out_whatever_the_engine(measure, rows):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_nanoseconds_are_not_computed_with(engine):
+def test_nanoseconds_are_computed_with(engine):
     times = table(x=pa.array([10**18 + 1001 * n for n in range(4)], pa.timestamp("ns")))
-    with pytest.raises(kleene.SchemaError, match="the column 'x' of type timestamp"):
+    found = kleene.match_recognize(IN_PAIRS.format("B.x - A.x AS n")).match(times, engine=engine)
+    assert set(found.column("n").cast(pa.int64()).to_pylist()) == {1001}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_times_of_day_finer_than_microseconds_are_refused(engine):
+    times = table(x=pa.array([1001, 2002, 3003, 4004], pa.time64("ns")))
+    with pytest.raises(kleene.SchemaError, match="the column 'x' of type time64"):
         kleene.match_recognize(IN_PAIRS.format("B.x - A.x AS n")).match(times, engine=engine)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from kleene.analysis.scope import Scope
 from kleene.errors import SchemaError, did_you_mean, listed, printable
@@ -19,19 +19,26 @@ from kleene.schema import (
     DURATION,
     FLOAT,
     INTEGER,
+    LARGEST_INTEGER,
     MOST_DECIMAL_DIGITS,
     NULL,
+    SMALLEST_INTEGER,
     STRING,
+    TIME,
     UNKNOWN,
     DecimalType,
+    DurationType,
     OpaqueType,
     TimestampType,
     Type,
     a_type,
     array,
     decimal,
+    duration,
+    finer_unit,
     fits_everywhere,
     is_numeric,
+    per_microsecond,
     timestamp,
 )
 from kleene.source import Span
@@ -54,6 +61,7 @@ FUNCTIONS: dict[str, tuple[int, int | None]] = {
     "sqrt": (1, 1),
     "upper": (1, 1),
 }
+_ALL_DIGITS = Context(prec=1_000)
 _CASTS = {
     (INTEGER, BOOLEAN),
     (BOOLEAN, INTEGER),
@@ -86,7 +94,7 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             return _typed_arithmetic(expression, scope)
         case ir.Negate(operand=operand):
             inner = typed(operand, scope)
-            _need(inner, scope, "-", is_numeric(type_of(inner)) or inner.type == DURATION, "a number")
+            _need(inner, scope, "-", is_numeric(type_of(inner)) or isinstance(inner.type, DurationType), "a number")
             return replace(expression, operand=inner, type=inner.type)
         case ir.Comparison(operator=operator, left=left, right=right):
             first, second = _alike([left, right], scope, f"compare with {operator}", expression.span)
@@ -160,7 +168,9 @@ def cast_to(expression: ir.Expr, to: Type) -> ir.Expr:
     if found == to or fits_everywhere(found) or fits_everywhere(to):
         return expression
     if isinstance(found, TimestampType) and isinstance(to, TimestampType) and found.zone and to.zone:
-        return expression  # an instant is the same in every zone
+        to = found if found.unit == to.unit else replace(to, zone=found.zone)
+        if to == found:
+            return expression  # an instant is the same in every zone
     if isinstance(expression, ir.Literal) and (literal := _literal_as(expression, to)) is not None:
         return literal
     return ir.Cast(expression, to, implicit=True, span=expression.span, type=to)
@@ -172,9 +182,12 @@ def _literal_as(literal: ir.Literal, to: Type) -> ir.Literal | None:
         case (t, f) if t == INTEGER and f == FLOAT:
             assert isinstance(value, int)
             return replace(literal, value=float(value), of_type=FLOAT, type=FLOAT)
-        case TimestampType(zone=None), TimestampType(zone=str()):
+        case (TimestampType(zone=None), TimestampType()) | (DurationType(), DurationType()):
             # Times without a zone are UTC: on Spark, the zone of a column is only that of the session.
-            return replace(literal, of_type=to, type=to)
+            assert isinstance(value, int)
+            factor = per_microsecond(to) // per_microsecond(literal.of_type)
+            if factor and SMALLEST_INTEGER <= value * factor <= LARGEST_INTEGER:
+                return replace(literal, value=value * factor, of_type=to, type=to)
     return None
 
 
@@ -219,8 +232,8 @@ def _exact_literals(operands: list[ir.Expr], inners: list[ir.Expr]) -> list[ir.E
     for operand, inner in zip(operands, inners, strict=True):
         match operand:
             case ir.Literal(value=Decimal() as value) if _fits_decimal(value):
-                scale = max(0, -int(value.normalize().as_tuple().exponent))
-                unscaled = int(value.scaleb(scale))
+                scale = max(0, -int(value.normalize(_ALL_DIGITS).as_tuple().exponent))
+                unscaled = int(value.scaleb(scale, _ALL_DIGITS))
                 exact.append(ir.Literal(unscaled, decimal(scale), span=inner.span, type=decimal(scale)))
             case _:
                 exact.append(inner)
@@ -228,7 +241,7 @@ def _exact_literals(operands: list[ir.Expr], inners: list[ir.Expr]) -> list[ir.E
 
 
 def _fits_decimal(value: Decimal) -> bool:
-    digits, exponent = value.normalize().as_tuple()[1:]
+    digits, exponent = value.normalize(_ALL_DIGITS).as_tuple()[1:]
     scale = max(0, -int(exponent))
     return scale <= MOST_DECIMAL_DIGITS and len(digits) + max(0, int(exponent)) <= MOST_DECIMAL_DIGITS
 
@@ -251,9 +264,9 @@ def _common_of_two(left: Type, right: Type) -> Type | None:
                 return FLOAT
             return decimal(max(_scale(left), _scale(right)))
         case (TimestampType() as zoned, TimestampType() as other):
-            if zoned.zone and other.zone:
-                return zoned
-            return zoned if zoned.zone else other
+            return replace(zoned if zoned.zone else other, unit=finer_unit(zoned, other))
+        case (DurationType(), DurationType()):
+            return duration(finer_unit(left, right))
         case (TimestampType(zone=None) as moment, day) | (day, TimestampType(zone=None) as moment) if day == DATE:
             return moment
     return None
@@ -317,22 +330,35 @@ def _typed_temporal(expression: ir.Arithmetic, left: ir.Expr, right: ir.Expr) ->
         if not (_same_clock(first, common) and _same_clock(second, common)):
             return None
         first, second = cast_to(first, common), cast_to(second, common)
+    unit = finer_unit(type_of(first), type_of(second))
+    first, second = _in_unit(first, unit), _in_unit(second, unit)
     result: Type | None = None
     match type_of(first), expression.operator, type_of(second):
         case TimestampType(), "-", TimestampType():
+            result = duration(unit)
+        case one, "-", other if one == other == TIME:
             result = DURATION
-        case TimestampType() as one, "+" | "-", other if other == DURATION:
+        case TimestampType() as one, "+" | "-", DurationType():
             result = one
-        case one, "+", TimestampType() as other if one == DURATION:
+        case DurationType(), "+", TimestampType() as other:
             result = other
-        case one, "+" | "-", other if one == other == DURATION:
-            result = DURATION
-        case one, "*", other if {one, other} == {DURATION, INTEGER}:
-            result = DURATION
-        case one, "/", other if one == other == DURATION:
+        case DurationType(), "+" | "-", DurationType():
+            result = duration(unit)
+        case DurationType() as one, "*", other if other == INTEGER:
+            result = one
+        case one, "*", DurationType() as other if one == INTEGER:
+            result = other
+        case DurationType(), "/", DurationType():
             result = FLOAT
             first, second = cast_to(first, FLOAT), cast_to(second, FLOAT)
     return None if result is None else replace(expression, left=first, right=second, type=result)
+
+
+def _in_unit(side: ir.Expr, unit: str) -> ir.Expr:
+    match side.type:
+        case (TimestampType() | DurationType()) as type_:
+            return cast_to(side, replace(type_, unit=unit))
+    return side
 
 
 def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
@@ -345,7 +371,9 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
         case "count":
             result = INTEGER
         case "sum":
-            _need(argument, scope, "sum", is_numeric(found) or found == DURATION, "a number or a duration")
+            _need(
+                argument, scope, "sum", is_numeric(found) or isinstance(found, DurationType), "a number or a duration"
+            )
         case "avg":
             _need(argument, scope, "avg", is_numeric(found), "a number")
             result = FLOAT
@@ -355,7 +383,7 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
             temporal = isinstance(found, TimestampType) or found == DATE
             _need(argument, scope, "Delta", temporal or is_numeric(found), "a time or a number")
             argument = cast_to(argument, timestamp()) if found == DATE else argument
-            result = DURATION if temporal else found
+            result = duration(finer_unit(found, found)) if temporal else found
     return replace(expression, argument=argument, type=result)
 
 
@@ -395,7 +423,7 @@ def _function_types(expression: ir.Function, scope: Scope) -> tuple[list[ir.Expr
             return [_number(given[0], scope, name)], INTEGER
         case "abs":
             number = typed(given[0], scope)
-            _need(number, scope, name, is_numeric(type_of(number)) or number.type == DURATION, "a number")
+            _need(number, scope, name, is_numeric(type_of(number)) or isinstance(number.type, DurationType), "a number")
             return [number], type_of(number)
         case "round":
             number, *places = (_number(item, scope, name) for item in given)
@@ -419,9 +447,11 @@ def _typed_cast(expression: ir.Cast, to: Type, scope: Scope) -> ir.Expr:
 
 def _can_cast(found: Type, to: Type) -> bool:
     if STRING in (found, to):
-        return found != DURATION and to != DURATION
+        return not isinstance(found, DurationType) and not isinstance(to, DurationType)
     if is_numeric(found) and is_numeric(to):
         return True
+    if isinstance(found, TimestampType) and isinstance(to, TimestampType):
+        return found.zone == to.zone
     names = (
         found.name if isinstance(found, TimestampType) else found,
         to.name if isinstance(to, TimestampType) else to,

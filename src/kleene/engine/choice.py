@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.code import NotExpressibleError
+from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine

@@ -7,7 +7,7 @@ and durations as microseconds, dates as days, decimals as integers without their
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from math import ceil
 from typing import Any
 
@@ -16,8 +16,21 @@ import pyarrow.compute as pc
 
 from kleene.errors import ExecutionError, SchemaError, printable
 from kleene.ir.evaluate import MICROSECONDS_PER_DAY, PlainValue
-from kleene.ir.options import Window
-from kleene.schema import DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, Schema, TimestampType, Type, a_type
+from kleene.ir.options import Window, WindowUnit
+from kleene.schema import (
+    DATE,
+    FLOAT,
+    INTEGER,
+    STRING,
+    TIME,
+    DecimalType,
+    DurationType,
+    Schema,
+    TimestampType,
+    Type,
+    a_type,
+    per_microsecond,
+)
 
 TYPE_OF_EVENT = "__kleene_type"
 """The column that tells the type of an event when the input came as several inputs by name."""
@@ -70,6 +83,8 @@ def window_size(window: Window, time_type: Type) -> Any:
     """The window in the units of the times, which for a decimal order key have lost their point."""
     if isinstance(time_type, DecimalType):
         return window.size * 10**time_type.scale
+    if isinstance(time_type, TimestampType):
+        return window.size * (per_microsecond(time_type) if window.unit is WindowUnit.TIME else 1)
     return float(window.size) if time_type == FLOAT else window.size
 
 
@@ -96,9 +111,9 @@ def plain_values(column: pa.ChunkedArray, type_: Type, name: str) -> list[PlainV
 def _plain(column: pa.ChunkedArray, type_: Type) -> list[PlainValue]:
     match type_:
         case TimestampType():
-            column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+            column = column.cast(pa.timestamp(type_.unit, column.type.tz)).cast(pa.int64())
         case DecimalType(scale=scale):
-            return [None if value is None else int(value.scaleb(scale)) for value in column.to_pylist()]
+            return _unscaled(column, scale)
         case _ if type_ == INTEGER:
             column = column.cast(pa.int64())
         case _ if type_ == FLOAT:
@@ -107,10 +122,22 @@ def _plain(column: pa.ChunkedArray, type_: Type) -> list[PlainValue]:
             column = column.cast(pa.string())
         case _ if type_ == DATE:
             column = column.cast(pa.date32()).cast(pa.int32())
-        case _ if type_ == DURATION:
-            column = column.cast(pa.duration("us")).cast(pa.int64())
+        case _ if type_ == TIME:
+            column = column.cast(pa.time64("us")).cast(pa.int64())
+        case DurationType():
+            column = column.cast(pa.duration(type_.unit)).cast(pa.int64())
     values: list[PlainValue] = column.to_pylist()
     return values
+
+
+def _unscaled(column: pa.ChunkedArray, scale: int) -> list[PlainValue]:
+    values = column.to_pylist()
+    if pa.types.is_integer(column.type):  # unsigned ones, which may be larger than the signed
+        return list(values)
+    return [None if value is None else int(ALL_DIGITS.scaleb(value, scale)) for value in values]
+
+
+ALL_DIGITS = Context(prec=80)
 
 
 def check_order_key(table: pa.Table, order_by: tuple[str, ...]) -> None:

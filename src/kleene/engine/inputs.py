@@ -19,16 +19,17 @@ from kleene.ir.query import QueryDefinition
 from kleene.schema import (
     BOOLEAN,
     DATE,
-    DURATION,
     FLOAT,
     INTEGER,
     MOST_DECIMAL_DIGITS,
     NULL,
     STRING,
+    TIME,
     OpaqueType,
     Schema,
     Type,
     decimal,
+    duration,
     timestamp,
 )
 
@@ -240,7 +241,7 @@ def attribute_type(type_: pa.DataType) -> Type:
         return attribute_type(type_.value_type)
     if pa.types.is_integer(type_):
         if pa.types.is_uint64(type_):
-            return OpaqueType("uint64", "Cast it to int64 or to decimal first.")
+            return decimal(0)  # it may hold what no signed integer can
         return INTEGER
     if pa.types.is_floating(type_):
         return FLOAT
@@ -249,12 +250,14 @@ def attribute_type(type_: pa.DataType) -> Type:
             return OpaqueType(str(type_), f"Cast it to a decimal of at most {MOST_DECIMAL_DIGITS} digits, or to float.")
         return decimal(type_.scale)
     if pa.types.is_timestamp(type_):
-        return timestamp(type_.tz)
+        return timestamp(type_.tz, "ns" if type_.unit == "ns" else "us")
+    if pa.types.is_duration(type_):
+        return duration("ns" if type_.unit == "ns" else "us")
     simple: tuple[tuple[Any, Type], ...] = (
         (pa.types.is_boolean, BOOLEAN),
         (pa.types.is_string, STRING),
         (pa.types.is_date, DATE),
-        (pa.types.is_duration, DURATION),
+        (pa.types.is_time, TIME),
         (pa.types.is_null, NULL),
     )
     for is_kind, found in simple:

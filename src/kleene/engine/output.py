@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery, Component
 from kleene.analysis.value_types import type_of
-from kleene.engine.events import Events, decoded
+from kleene.engine.events import ALL_DIGITS, Events, decoded
 from kleene.engine.matches import Array, FlatMatches
 from kleene.errors import SchemaError, listed, printable
 from kleene.ir import expr as ir
@@ -22,14 +22,15 @@ from kleene.ir.text import expression_text
 from kleene.schema import (
     BOOLEAN,
     DATE,
-    DURATION,
     FLOAT,
     INTEGER,
     MOST_DECIMAL_DIGITS,
     NULL,
     STRING,
+    TIME,
     ArrayType,
     DecimalType,
+    DurationType,
     TimestampType,
     Type,
 )
@@ -41,7 +42,7 @@ _ARROW_TYPES: dict[Type, pa.DataType] = {
     BOOLEAN: pa.bool_(),
     STRING: pa.string(),
     DATE: pa.date32(),
-    DURATION: pa.duration("us"),
+    TIME: pa.time64("us"),
 }
 # These give out a value of an event as it is, so that the column keeps the type it had in the input.
 _KEEPS_TYPE = ("first", "last", "min", "max")
@@ -195,8 +196,10 @@ def arrow_type(type_: Type) -> pa.DataType:
     match type_:
         case DecimalType(scale=scale):
             return pa.decimal128(MOST_DECIMAL_DIGITS, scale)
-        case TimestampType(zone=zone):
-            return pa.timestamp("us", zone)
+        case TimestampType(zone=zone, unit=unit):
+            return pa.timestamp(unit, zone)
+        case DurationType(unit=unit):
+            return pa.duration(unit)
         case ArrayType(element=element):
             return pa.list_(arrow_type(element))
     return _ARROW_TYPES.get(type_, pa.null())
@@ -227,11 +230,13 @@ def arrow_numbers(values: Array, is_null: Array, type_: Type, target: pa.DataTyp
 def _in_units(numbers: pa.Array, type_: Type, target: pa.DataType) -> pa.Array:
     """Plain numbers as the times, dates or lengths of time that they are."""
     if isinstance(type_, TimestampType):
-        numbers = numbers.cast(pa.timestamp("us", target.tz))
+        numbers = numbers.cast(pa.timestamp(type_.unit, target.tz))
     elif type_ == DATE:
         numbers = numbers.cast(pa.int32()).cast(pa.date32())
-    elif type_ == DURATION:
-        numbers = numbers.cast(pa.duration("us"))
+    elif isinstance(type_, DurationType):
+        numbers = numbers.cast(pa.duration(type_.unit))
+    elif type_ == TIME:
+        numbers = numbers.cast(pa.time64("us"))
     return numbers.cast(target)
 
 
@@ -239,9 +244,9 @@ def arrow_values(values: list[Any], type_: Type, target: pa.DataType) -> pa.Arra
     """Plain values as an Arrow array of the target type."""
     match type_:
         case DecimalType(scale=scale):
-            exact = [None if value is None else Decimal(value).scaleb(-scale) for value in values]
+            exact = [None if value is None else Decimal(value).scaleb(-scale, ALL_DIGITS) for value in values]
             return pa.array(exact, pa.decimal128(38, scale)).cast(target)
-        case TimestampType():
+        case TimestampType() | DurationType():
             return _in_units(pa.array(values, pa.int64()), type_, target)
         case ArrayType(element=element):
             flat = [item for value in values for item in value or ()]
@@ -250,6 +255,6 @@ def arrow_values(values: list[Any], type_: Type, target: pa.DataType) -> pa.Arra
                 arrow_values(flat, element, target.value_type),
                 mask=pa.array([value is None for value in values], pa.bool_()),
             )
-        case _ if type_ in (DATE, DURATION):
+        case _ if type_ in (DATE, TIME):
             return _in_units(pa.array(values, pa.int64()), type_, target)
     return pa.array(values, _ARROW_TYPES.get(type_, target)).cast(target)

@@ -12,8 +12,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.choice import SMALL, TINY, Choice, CompiledEngine, choose, compiled_engine
 from kleene.engine.compiled.batches import nullable_names
-from kleene.engine.compiled.code import NotExpressibleError
-from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.failures import GaveUpError, NotExpressibleError
 from kleene.engine.compiled.jit import is_cached, is_loaded
 from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter

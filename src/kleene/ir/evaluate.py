@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any, Protocol
@@ -22,19 +22,21 @@ from kleene.ir.text import expression_text
 from kleene.schema import (
     BOOLEAN,
     DATE,
-    DURATION,
     FLOAT,
     INTEGER,
     LARGEST_INTEGER,
     MOST_DECIMAL_DIGITS,
     SMALLEST_INTEGER,
     STRING,
+    TIME,
     ArrayType,
     DecimalType,
+    DurationType,
     TimestampType,
     Type,
     a_type,
     is_numeric,
+    per_microsecond,
 )
 
 MICROSECONDS_PER_DAY = 86_400_000_000
@@ -240,7 +242,8 @@ def in_range(value: Any, expression: ir.Expr) -> Any:
         case TimestampType():
             fits = SMALLEST_INTEGER <= value <= LARGEST_INTEGER
         case _:
-            fits = expression.type not in (INTEGER, DURATION) or SMALLEST_INTEGER <= value <= LARGEST_INTEGER
+            is_whole = expression.type == INTEGER or isinstance(expression.type, DurationType)
+            fits = not is_whole or SMALLEST_INTEGER <= value <= LARGEST_INTEGER
     if not fits:
         assert expression.type is not None
         raise ExecutionError(
@@ -355,13 +358,15 @@ def python_value(value: Any, type_: Type | None) -> Any:
         case ArrayType(element=element):
             return [python_value(item, element) for item in value]  # a copy, which the function may spoil
         case DecimalType(scale=scale):
-            return Decimal(value).scaleb(-scale)
+            return Decimal(value).scaleb(-scale, _WIDE)
         case TimestampType():
-            return _EPOCH + value * _MICROSECOND
+            return _EPOCH + value // per_microsecond(type_) * _MICROSECOND
         case _ if type_ == DATE:
             return _EPOCH.date() + timedelta(days=value)
-        case _ if type_ == DURATION:
-            return value * _MICROSECOND
+        case _ if type_ == TIME:
+            return (_EPOCH + value * _MICROSECOND).time()
+        case DurationType():
+            return value // per_microsecond(type_) * _MICROSECOND
     return value
 
 
@@ -402,11 +407,13 @@ def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
     match target:
         case DecimalType(scale=scale):
             if isinstance(source, DecimalType):
-                value = Decimal(value).scaleb(-source.scale)
+                value = Decimal(value).scaleb(-source.scale, _WIDE)
             exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
             return _rounded(exact, scale, unscaled=True)
-        case TimestampType():
-            return value * MICROSECONDS_PER_DAY if source == DATE else value
+        case TimestampType() if source == DATE:
+            return value * MICROSECONDS_PER_DAY * per_microsecond(target)
+        case TimestampType() | DurationType():
+            return value * per_microsecond(target) // per_microsecond(source)
         case _ if target == FLOAT:
             return _as_float(value, source)
         case _ if target == INTEGER:
@@ -414,7 +421,7 @@ def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
         case _ if target == BOOLEAN:
             return value != 0
         case _ if target == DATE:
-            return value // MICROSECONDS_PER_DAY
+            return value // (MICROSECONDS_PER_DAY * per_microsecond(source))
     raise AssertionError(f"no conversion from {source} to {target}")
 
 
@@ -435,6 +442,8 @@ def _parsed(text: str, target: Type | None) -> Any:
             return _rounded(Decimal(text), scale, unscaled=True)
         case _ if target == DATE:
             return (date.fromisoformat(text) - _EPOCH.date()).days
+        case _ if target == TIME:
+            return (datetime.combine(_EPOCH.date(), time.fromisoformat(text)) - _EPOCH) // _MICROSECOND
         case _ if target == INTEGER and re.fullmatch(r"[+-]?[0-9]+", text):
             return int(text)
         case _ if target == FLOAT and text.isascii() and "_" not in text:
@@ -450,12 +459,22 @@ def text_of(value: Any, type_: Type | None) -> str:
     """A value as CAST(… AS string) writes it."""
     match type_:
         case DecimalType(scale=scale):
-            return f"{Decimal(value).scaleb(-scale):f}"
+            return f"{Decimal(value).scaleb(-scale, _WIDE):f}"
         case TimestampType():
-            return str((_EPOCH + value * _MICROSECOND).isoformat(" "))
+            return timestamp_text(value, type_)
+        case _ if type_ == TIME:
+            return str((_EPOCH + value * _MICROSECOND).time().isoformat())
         case _ if type_ == DATE:
             return (_EPOCH.date() + timedelta(days=value)).isoformat()
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def timestamp_text(value: int, type_: Type | None) -> str:
+    """A time as ISO 8601 writes it, with nanoseconds where it has some."""
+    whole, finer = divmod(value, per_microsecond(type_))
+    if not finer:
+        return str((_EPOCH + whole * _MICROSECOND).isoformat(" "))
+    return (_EPOCH + whole * _MICROSECOND).isoformat(" ", "microseconds") + f"{finer:03}"
 
 
 def _rounded(value: Decimal, places: int, unscaled: bool = False) -> Any:
@@ -536,7 +555,7 @@ def _round(call: ir.Function, value: Any, places: int = 0) -> Any:
     places = max(places, -400)
     match call.type:
         case DecimalType(scale=scale):
-            return in_range(int(_rounded(Decimal(value).scaleb(-scale), places).scaleb(scale)), call)
+            return in_range(int(_rounded(Decimal(value).scaleb(-scale, _WIDE), places).scaleb(scale)), call)
         case _ if call.type == FLOAT:
             # repr gives the digits a person sees; rounding those is what SQL does.
             return float(_rounded(Decimal(repr(value)), places))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
@@ -12,7 +12,7 @@ from kleene.ir.options import Strategy, Window, WindowUnit
 from kleene.ir.paths import path_of
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
 from kleene.ir.query import EquivalenceTest, QueryDefinition
-from kleene.schema import DATE, DURATION, FLOAT, DecimalType, TimestampType, Type
+from kleene.schema import DATE, FLOAT, TIME, DecimalType, DurationType, TimestampType, Type, per_microsecond
 
 _UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
 _SMALL_UNITS = (("millisecond", 1_000), ("microsecond", 1))
@@ -83,16 +83,23 @@ def literal_text(value: ir.Value, type_: Type) -> str:
     match type_:
         case DecimalType(scale=scale):
             assert isinstance(value, int)
-            return f"{Decimal(value).scaleb(-scale):f}"
+            return f"{Decimal(value).scaleb(-scale, Context(prec=100)):f}"
         case TimestampType():
             assert isinstance(value, int)
+            whole, finer = divmod(value, per_microsecond(type_))
             try:
-                return f"TIMESTAMP '{(datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat(' ')}'"
+                moment = datetime(1970, 1, 1) + timedelta(microseconds=whole)
             except OverflowError:  # the zone of a column moved it out of the years that have names
                 return f"TIMESTAMP {value} microseconds"
-        case _ if type_ == DURATION:
+            shown = moment.isoformat(" ", "microseconds") + f"{finer:03}" if finer else moment.isoformat(" ")
+            return f"TIMESTAMP '{shown}'"
+        case _ if type_ == TIME:
             assert isinstance(value, int)
-            return duration_text(value)
+            return f"TIME '{(datetime(1970, 1, 1) + timedelta(microseconds=value)).time().isoformat()}'"
+        case DurationType():
+            assert isinstance(value, int)
+            whole, finer = divmod(value, per_microsecond(type_))
+            return f"{value} nanoseconds" if finer else duration_text(whole)
         case _ if type_ == DATE:
             assert isinstance(value, int)
             return f"DATE '{(date(1970, 1, 1) + timedelta(days=value)).isoformat()}'"

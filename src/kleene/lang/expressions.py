@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from importlib import resources
@@ -36,6 +36,7 @@ from kleene.schema import (
     NULL,
     SMALLEST_INTEGER,
     STRING,
+    TIME,
     Type,
     decimal,
     timestamp,
@@ -54,6 +55,7 @@ _CAST_TYPES = {
     **dict.fromkeys(("string", "varchar", "char", "text"), STRING),
     **dict.fromkeys(("boolean", "bool"), BOOLEAN),
     "date": DATE,
+    "time": TIME,
     **dict.fromkeys(("timestamp", "timestamp_ntz"), timestamp()),
     "decimal": decimal(0),
     "numeric": decimal(0),
@@ -262,7 +264,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
             raise self.fail(
                 f"unknown type '{printable(name)}'",
                 span_of(name),
-                "Types: integer, float, string, boolean, date, timestamp, decimal(precision, scale).",
+                "Types: integer, float, string, boolean, date, time, timestamp, decimal(precision, scale).",
             )
         digits, places = self._precision(type_, precision, scale)
         to = decimal(places) if type_ == decimal(0) else type_
@@ -387,10 +389,24 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return self._from_iso(days, DATE, meta, children[1], "DATE '2024-01-31'")
 
     def timestamp(self, meta: Meta, children: Children) -> ir.Literal:
-        def microseconds(text: str) -> int:
-            return (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+        # What stands behind the microseconds, if it is not nothing, makes a time in nanoseconds.
+        finer = re.fullmatch(r"(.*\.\d{6})(\d{1,3})", unquoted(children[1]))
+        nanoseconds = int(finer[2].ljust(3, "0")) if finer else 0
 
-        return self._from_iso(microseconds, timestamp(), meta, children[1], "TIMESTAMP '2024-01-31 10:00:00'")
+        def units(text: str) -> int:
+            moment = datetime.fromisoformat(finer[1] if finer else text)
+            whole = (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+            return whole * 1_000 + nanoseconds if nanoseconds else whole
+
+        type_ = timestamp(unit="ns" if nanoseconds else "us")
+        return self._from_iso(units, type_, meta, children[1], "TIMESTAMP '2024-01-31 10:00:00'")
+
+    def time(self, meta: Meta, children: Children) -> ir.Literal:
+        def microseconds(text: str) -> int:
+            since = datetime.combine(date(1970, 1, 1), time.fromisoformat(text)) - datetime(1970, 1, 1)
+            return since // timedelta(microseconds=1)
+
+        return self._from_iso(microseconds, TIME, meta, children[1], "TIME '09:30:00'")
 
     def _from_iso(
         self, convert: Callable[[str], int], type_: Type, meta: Meta, token: Token, example: str

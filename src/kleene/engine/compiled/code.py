@@ -15,11 +15,22 @@ from functools import lru_cache
 from typing import Any
 
 from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout, MissingFrom
+from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate
 from kleene.ir.text import expression_text
-from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, DecimalType, TimestampType
+from kleene.schema import (
+    BOOLEAN,
+    DATE,
+    FLOAT,
+    INTEGER,
+    STRING,
+    DecimalType,
+    DurationType,
+    TimestampType,
+    per_microsecond,
+)
 
 HEADER = """\
 import math
@@ -37,10 +48,6 @@ MOST_CHOICES = 16
 _DEPENDENT = (ir.Attribute, ir.Events, ir.Length, ir.Aggregate, ir.Navigation, ir.Classifier, ir.MatchNumber)
 _SIGNS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPPOSITE = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-class NotExpressibleError(Exception):
-    """The engine has no code for this; the message says for what."""
 
 
 class _NeedsColumnError(Exception):
@@ -369,7 +376,7 @@ class Code:
         return code if code is None or len(code) < 200 else self.temp(code)
 
     def _bounded(self, value: Scalar, like: ir.Expr) -> Scalar:
-        """The value; it is an error if it is a decimal of more than 18 digits."""
+        """The value; a decimal of more than 18 digits is left to the interpreter, which has 38."""
         return self._within_digits(value, 18) if isinstance(like.type, DecimalType) else value
 
     def _within_digits(self, value: Scalar, digits: int) -> Scalar:
@@ -448,9 +455,14 @@ class Code:
                 if power is None:
                     raise _NeedsColumnError(f"a conversion to decimal over several events ({_shown(cast)})")
                 scaled = self.checked(f"multiply({found.code}, {self.layout.integer(10**power)})", [found], ir.Expr())
-                return scaled if cast.implicit else self._within_digits(scaled, cast.digits)
+                return scaled if cast.implicit else self._within_digits(scaled, min(cast.digits, 18))
             case TimestampType() if source == DATE:
-                return self.checked(f"multiply({found.code}, {self.layout.integer(86_400_000_000)})", [found], cast)
+                day = self.layout.integer(86_400_000_000 * per_microsecond(target))
+                return self.checked(f"multiply({found.code}, {day})", [found], cast)
+            case TimestampType() | DurationType() if per_microsecond(target) > per_microsecond(source):
+                return self.checked(f"multiply({found.code}, {per_microsecond(target)})", [found], cast)
+            case TimestampType() | DurationType() if per_microsecond(target) < per_microsecond(source):
+                return Scalar(f"({found.code} // {per_microsecond(source)})", found.null, found.bad)
             case _ if target == source or (isinstance(source, TimestampType) and isinstance(target, TimestampType)):
                 return found
             case _ if target == FLOAT:
@@ -464,7 +476,8 @@ class Code:
             case _ if target == INTEGER and source == BOOLEAN:
                 return found
             case _ if target == DATE and isinstance(source, TimestampType):
-                return Scalar(f"({found.code} // {self.layout.integer(86_400_000_000)})", found.null, found.bad)
+                day = self.layout.integer(86_400_000_000 * per_microsecond(source))
+                return Scalar(f"({found.code} // {day})", found.null, found.bad)
         raise _NeedsColumnError(f"the conversion {_shown(cast)} over several events")
 
     def _function(self, call: ir.Function, reader: Reader) -> Scalar | Truth:

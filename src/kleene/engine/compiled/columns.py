@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
-from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.compiled.failures import GaveUpError, NotExpressibleError
 from kleene.engine.events import decoded, plain_values
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
@@ -27,12 +27,17 @@ from kleene.schema import (
     DURATION,
     FLOAT,
     INTEGER,
+    LARGEST_INTEGER,
     NULL,
+    SMALLEST_INTEGER,
     STRING,
+    TIME,
     DecimalType,
+    DurationType,
     OpaqueType,
     TimestampType,
     Type,
+    duration,
 )
 
 Array = np.ndarray[Any, Any]
@@ -106,6 +111,8 @@ class Layout:
         for number, known in enumerate(self.integers):
             if known == value and number not in self.strings:
                 return f"ki[{number}]"
+        if not SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
+            raise NotExpressibleError(f"a number of more than 64 bits ({value})")
         self.integers.append(value)
         return f"ki[{len(self.integers) - 1}]"
 
@@ -216,7 +223,10 @@ def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Diction
     if isinstance(type_, DecimalType):
         values = plain_values(column, type_, name)
         filled = [0 if value is None else value for value in values]
-        return np.array(filled, np.int64), _null_mask(column)
+        try:
+            return np.array(filled, np.int64), _null_mask(column)
+        except OverflowError:  # more digits than machine code computes with
+            raise GaveUpError(ir.Attribute(None, name)) from None
     numbers = _numbers(column, type_)
     if numbers is None:
         plain_values(column, type_, name)  # says what is wrong with it
@@ -226,7 +236,7 @@ def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Diction
 
 def check_readable(column: pa.ChunkedArray, type_: Type, name: str) -> None:
     """An error where times are finer than the microseconds that are computed with."""
-    if isinstance(type_, TimestampType) or type_ in (DURATION, DATE):
+    if isinstance(type_, (TimestampType, DurationType)) or type_ in (TIME, DATE):
         attribute_array(pa.table({name: column}), name, type_, Dictionary())
 
 
@@ -234,15 +244,19 @@ _CASTS: dict[Type, tuple[pa.DataType, ...]] = {
     INTEGER: (pa.int64(),),
     FLOAT: (pa.float64(),),
     DATE: (pa.date32(), pa.int32(), pa.int64()),
+    TIME: (pa.time64("us"), pa.int64()),
     DURATION: (pa.duration("us"), pa.int64()),
+    duration("ns"): (pa.duration("ns"), pa.int64()),
     BOOLEAN: (pa.uint8(),),
 }
 
 
 def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
-    is_timestamp = isinstance(type_, TimestampType)
+    steps = _CASTS.get(type_, ())
+    if isinstance(type_, TimestampType):
+        steps = (pa.timestamp(type_.unit, column.type.tz), pa.int64())
     try:
-        for step in [pa.timestamp("us", column.type.tz), pa.int64()] if is_timestamp else _CASTS.get(type_, ()):
+        for step in steps:
             column = column.cast(step)
     except pa.ArrowInvalid:
         return None

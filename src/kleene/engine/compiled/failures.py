@@ -11,6 +11,10 @@ from kleene.ir import expr as ir
 from kleene.ir.text import expression_text
 
 
+class NotExpressibleError(Exception):
+    """The engine has no code for this; the message says for what."""
+
+
 class GaveUpError(ExecutionError):
     """A value does not fit the engine's 64 bits, or cannot be computed.
 

@@ -16,8 +16,9 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.arrangement import as_arguments
 from kleene.engine.compiled.batches import arguments, nullable_names, one_group
-from kleene.engine.compiled.code import Code, NotExpressibleError, check_source
+from kleene.engine.compiled.code import Code, check_source
 from kleene.engine.compiled.columns import Array, Dictionary, Layout
+from kleene.engine.compiled.failures import GaveUpError, NotExpressibleError
 from kleene.engine.compiled.programs import Compiled, GeneratedCode, made_of
 from kleene.engine.compiled.sase_readers import OfMatch, of_match_in_rows
 from kleene.engine.matches import FlatMatches
@@ -90,7 +91,10 @@ def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMat
         return {}
     dictionary = Dictionary()
     rows = one_group(table.num_rows)
-    given = arguments(generated.layout, table, query.schema, rows, dictionary)
+    try:
+        given = arguments(generated.layout, table, query.schema, rows, dictionary)
+    except GaveUpError:  # values of more digits than machine code has
+        return {}
     shape = (len(matches), len(generated.computed))
     whole, floats, nulls = np.zeros(shape, np.int64), np.zeros(shape, np.float64), np.zeros(shape, np.uint8)
     with np.errstate(all="ignore"):

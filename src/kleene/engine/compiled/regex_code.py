@@ -9,8 +9,9 @@ import numpy as np
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.model import Automaton
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_REGISTERS
-from kleene.engine.compiled.code import Code, NotExpressibleError, Reader, Scalar, Truth, typed
+from kleene.engine.compiled.code import Code, Reader, Scalar, Truth, typed
 from kleene.engine.compiled.columns import Array, Layout
+from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.loading import constants_code, template
 from kleene.engine.compiled.programs import GeneratedCode, made_of
 from kleene.engine.compiled.registers import Register, Registers, write_update

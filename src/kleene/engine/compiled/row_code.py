@@ -31,8 +31,9 @@ from kleene.engine.compiled.arrays.row_automaton import (
     SKIP_TO_NEXT,
 )
 from kleene.engine.compiled.arrays.row_frames import FRAME_REGISTERS
-from kleene.engine.compiled.code import AtRow, Code, NotExpressibleError, Reader, Scalar, Truth, as_scalar, typed
+from kleene.engine.compiled.code import AtRow, Code, Reader, Scalar, Truth, as_scalar, typed
 from kleene.engine.compiled.columns import Array, Layout, times_signature
+from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.loading import constants_code, template
 from kleene.engine.compiled.programs import GeneratedCode, made_of

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct, NegativeComponent
 from kleene.automaton.model import FormulaClass, Predicate
-from kleene.engine.compiled.code import Code, NotExpressibleError
+from kleene.engine.compiled.code import Code
 from kleene.engine.compiled.columns import Layout
+from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.negation_index import REACH
 from kleene.engine.compiled.sase_readers import OfMatch, OfRun, OneEvent, Rows
