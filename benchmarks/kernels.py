@@ -36,6 +36,7 @@ from kleene.api import prepare
 from kleene.call import Call
 from kleene.datasets import trades
 from kleene.engine import reference
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine, RunProgress
@@ -123,7 +124,7 @@ class RegexPattern:
         found = 0
         for positions in partitions.values():
             own = {name: [values[position] for position in positions] for name, values in columns.items()}
-            found += sum(1 for _ in regex_rows(self._query, own, positions, DEFAULT_RUN_LIMIT))
+            found += sum(1 for _ in regex_rows(self._query, own, positions, DEFAULT_RUN_LIMIT, {}, Budget()))
         return found
 
 
