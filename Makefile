@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-versions package lint format types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream \
+.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -42,16 +42,30 @@ check: lint types ## Lint, types, and all tests that need neither Spark nor mach
 test: check-java lint types ## Lint, types, and all tests @ 15 minutes
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --max-worker-restart 0
 
-# The oldest and the newest PySpark that pyproject.toml allows.
-SPARK_VERSIONS ?= 4.0.0 4.3.0
+# The oldest and the newest of each library, and every Python, that pyproject.toml allows.
+SPARK_VERSIONS ?= 4.0.0 4.1.0 4.2.0 4.3.0
+LIBRARY_VERSIONS ?= oldest newest pandas-3 python-3.12 python-3.13
+oldest := numba==0.60.0 numpy==1.26.4 pyarrow==18.0.0 pandas==2.2.0 polars==1.12.0 duckdb==1.1.0
+newest := --upgrade numba numpy pyarrow pandas polars duckdb
+pandas-3 := --upgrade pandas>=3
 
-test-versions: check-java $(SPARK_VERSIONS:%=test-with-pyspark-%) ## Run the tests of Spark with its oldest and its newest version @ long
+test-versions: check-java $(LIBRARY_VERSIONS:%=test-with-%) $(SPARK_VERSIONS:%=test-with-pyspark-%) ## Run the tests with the oldest and newest libraries, Pythons and versions of Spark @ hours
+
+# Without Spark: an environment of its own, on the libraries that its name stands for.
+test-with-%: | check-python
+	$(if $(filter python-%,$*),$(*:python-%=python%),$(PYTHON)) -m venv --clear .venvs/$*
+	.venvs/$*/bin/pip install --quiet --disable-pip-version-check --editable . pytest pytest-xdist hypothesis polars duckdb pandas pyspark
+	$(if $($*),.venvs/$*/bin/pip install --quiet --disable-pip-version-check $($*))
+	.venvs/$*/bin/python -m pytest -m 'not spark' --numprocesses $(PROCESSES) tests src
 
 test-with-pyspark-%: | check-python
 	@test -x .venvs/$*/bin/python || $(PYTHON) -m venv .venvs/$*
 	grep -vE '^(pyspark|py4j)==' constraints.txt > .venvs/$*/constraints.txt
 	.venvs/$*/bin/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,dev]' 'pyspark==$*' --constraint .venvs/$*/constraints.txt
 	.venvs/$*/bin/python -m pytest tests/spark
+
+test-install: check-java | check-python ## Install the wheel with each extra into an empty environment, and use it @ 10 minutes
+	$(PYTHON) tests/install/check_install.py
 
 package: | check-python ## Make dist/kleene.zip, to be shipped to the workers of a cluster @ seconds
 	@mkdir -p dist && rm -f dist/kleene.zip
