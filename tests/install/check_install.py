@@ -53,7 +53,7 @@ query = kleene.sase("PATTERN SEQ(A a, B b) RETURN b.t AS t")
 assert [row.t for row in query.match(frame, order_by="t").collect()] == [2]
 spark.stop()
 """
-PIPELINES = f"""
+PIPELINES = """
 import os, runpy, subprocess, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
