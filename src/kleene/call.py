@@ -23,6 +23,7 @@ from kleene.options.spark import SparkOptions, spark_options
 from kleene.options.statistics import Statistics
 from kleene.options.stream import StreamOptions, stream_options
 from kleene.plan.plan import Plan, make_plan
+from kleene.wording import said
 
 NO_ORDER = OrderKey(())
 
@@ -86,7 +87,8 @@ class Call:
                 )
                 if self.spark is not None and self.spark.is_for_tables:
                     name = "range_size" if self.spark.layout == "auto" else f"layout='{self.spark.layout}'"
-                    presorted = "On a stream, write stream=kleene.StreamOptions(order='arrival')."
+                    arrival = said(python="write stream=kleene.StreamOptions(order='arrival')", shell="use --arrival")
+                    presorted = f"On a stream, {arrival}."
                     hint = presorted if self.spark.is_presorted else f"Leave {name} out."
                     _refuse(name, "for tables", True, "a stream is grouped by its state", hint)
 

@@ -254,7 +254,7 @@ class TestOneAnswer:
             assert result.exit_code == 0, result.stderr
             assert result.stderr.strip() == (
                 f"warning: 2 events have the same ts as another event, and {decides} decides which comes first: in "
-                "process and on Spark the results may differ. Name a column that decides with --tie-break."
+                "process and on Spark the results may differ. Use --tie-break to name a column that decides."
             )
             decided = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", "--tie-break", "took", *where)
             assert (decided.exit_code, decided.stderr.strip()) == (0, "")
@@ -337,7 +337,8 @@ class TestStream:
         assert other.exit_code == 5
         assert other.stderr.splitlines()[-2:] == [
             "error: the checkpoint was written by another query, by other options, or for other columns",
-            "Go on with what it was written with, or begin anew with another --output.",
+            "Go on with the query, options and columns that it was written with, "
+            "or start over with a new checkpoint and a new output.",
         ]
         assert "Traceback" not in other.stderr
 

@@ -96,7 +96,7 @@ MISFITS = [
     ({"spark": SparkOptions()}, "spark is for Spark DataFrames, and the input is in this process", "Leave spark out."),
     ({"stream": StreamOptions()}, "stream is for streams, and the input is a table", "Leave stream out."),
     ({"spark": "ranges"}, "spark is a kleene.SparkOptions, and 'ranges' was given", "kleene.SparkOptions('ranges', "),
-    ({"stream": {"order": "time"}}, "stream is a kleene.StreamOptions, and ", "kleene.StreamOptions(watermark="),
+    ({"stream": {"order": "time"}}, "stream is a kleene.StreamOptions, but ", "kleene.StreamOptions(watermark="),
     ({"engine": "compild"}, "there is no engine 'compild'", "Did you mean 'compiled'?"),
     ({"engine": {"name": "auto"}}, "engine is the name of an engine or a kleene.EngineOptions, and ", "engine='compil"),
     ({"params": {"T": 5}}, "the query has no parameter 'T'", "Its parameters: none."),

@@ -148,7 +148,7 @@ class TestRefused:
 
     def test_a_time_that_is_no_point_in_time(self, streaming: SparkSession, tmp_path: Path) -> None:
         stream = unmarked(streaming, tmp_path).selectExpr("type", "id", "CAST(ts AS TIMESTAMP_NTZ) AS ts")
-        with pytest.raises(kleene.UnsupportedError, match="are for points in time, and 'ts' is timestamp_ntz"):
+        with pytest.raises(kleene.UnsupportedError, match="are for points in time, but 'ts' is timestamp_ntz"):
             SEQUENCE.match(stream, order_by="ts", **CLOCK)
 
     def test_tables(self, streaming: SparkSession) -> None:

@@ -26,6 +26,7 @@ from kleene.schema import (
     fits_everywhere,
     is_numeric,
 )
+from kleene.wording import said
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 
@@ -101,9 +102,13 @@ def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
         )
     types = sorted({event_type for element in elements for event_type in variable_of(element).types})
     if schema is not None and schema.by_type is None and schema.type_column is None and len(types) > 1:
+        way_out = said(
+            python="Name such a column with type_column=…, or give a dict of inputs by event type.",
+            shell="Name such a column with --type-column, or give each type its own --input TYPE=PATH.",
+        )
         raise SchemaError(
             f"the pattern names several event types ({listed(types)}), but no column of the input tells them apart",
-            hint=f"Name it with type_column=…, or give a dict of inputs by event type. Columns: {listed(schema)}.",
+            hint=f"{way_out} Columns: {listed(schema)}.",
         )
     if isinstance(elements[0], Negation):
         _need_time_window(definition, elements[0], "first", scope)

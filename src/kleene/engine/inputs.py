@@ -31,6 +31,7 @@ from kleene.schema import (
     decimal,
     timestamp,
 )
+from kleene.wording import said
 
 DEFAULT_TYPE_COLUMN = "type"
 TYPE_FIELD = pa.field(TYPE_OF_EVENT, pa.string())
@@ -191,8 +192,11 @@ def check_input_names(inputs: Mapping[Any, object]) -> None:
             is_name = False
         if not is_name:
             raise SchemaError(
-                f"inputs are given by the names of event types, and {shown(name)} is none",
-                hint="Write: {'Shelf': shelf_readings, 'Exit': exit_readings}",
+                f"inputs are given by the names of event types, but {shown(name)} is not a name",
+                hint=said(
+                    python="Write: {'Shelf': shelf_readings, 'Exit': exit_readings}",
+                    shell="Write: --input Shelf=shelf.csv --input Exit=exit.csv",
+                ),
             )
 
 
@@ -278,9 +282,13 @@ def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | Non
         )
     found = schema.field(type_column).type
     if not (pa.types.is_string(found) or pa.types.is_null(found)):
+        way_out = said(
+            python="name another column with type_column=…, or use type_column=None",
+            shell="or name another column with --type-column",
+        )
         raise SchemaError(
-            f"the type column '{printable(type_column)}' is {found}, and event types are strings",
-            hint="Cast it to string, name another column with type_column=…, or use type_column=None.",
+            f"the type column '{printable(type_column)}' is {found}, but event types are strings",
+            hint=f"Cast it to string, {way_out}.",
         )
     return type_column
 

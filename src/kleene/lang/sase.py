@@ -31,6 +31,7 @@ from kleene.lang.expressions import (
     span_of,
 )
 from kleene.source import SourceText, Span
+from kleene.wording import said
 
 _GRAMMARS = ("expressions", "sase")
 
@@ -94,7 +95,11 @@ def _bound(query: QueryDefinition, params: Mapping[str, object]) -> QueryDefinit
         raise AnalysisError(
             f"the window '{name}' is a parameter without a value",
             where,
-            f"Write a size (12 hours, 500 events, 100), or give it to the call: params={{'{name}': '12 hours'}}",
+            said(
+                python="Write a size (12 hours, 500 events, 100) in its place, or give the call a value: "
+                f"params={{'{name}': '12 hours'}}.",
+                shell="Write a size in its place, such as 12 hours, 500 events or 100.",
+            ),
         )
     value = params[parameter.name]
     window = _window_of(value) if isinstance(value, (str, int)) else None

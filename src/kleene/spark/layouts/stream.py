@@ -39,6 +39,7 @@ from kleene.spark.streaming.packing import BUCKET, PACKED, PAYLOAD, PackingTask,
 from kleene.spark.streaming.processor import GIVEN_OUT, OBSERVED, MatchingProcessor, observed
 from kleene.spark.streaming.state import Clock, StreamTask
 from kleene.spark.tasks.order import has_order_numbers
+from kleene.wording import said
 
 if TYPE_CHECKING:
     from kleene.spark.job import Job
@@ -164,23 +165,24 @@ def choose_stream(
         _check_time(plan, first, has_watermark)
     elif before is not None and before.delay:
         raise UnsupportedError(
-            "with order='arrival' a query cannot read the matches of one that ends with a negation: they come when "
-            "their window has closed, out of order",
-            hint="Give the stream a watermark, and leave order out.",
+            "in the order of arrival, a query cannot read the matches of one that ends with a negation: they come "
+            "when their window has closed, out of order",
+            hint=f"Give the stream a watermark, and leave {said(python='order', shell='--arrival')} out.",
         )
     _check_order(reads)
     unbounded = unbounded_state(plan)
     if unbounded is not None and given.unbounded_state == "refuse":
+        allow = said(python="StreamOptions(unbounded_state='allow')", shell="--unbounded-state")
         raise UnsupportedError(
             f"the query has no bound on a stream: {unbounded.reason}",
-            hint=f"{unbounded.hint}; or accept that state grows: StreamOptions(unbounded_state='allow').",
+            hint=f"{unbounded.hint}; or accept that state grows: {allow}.",
         )
     clock = Clock(in_arrival_order, has_watermark, before.delay if before else 0)
     buckets = given.buckets if reads.key else 1
     query = PreparedQuery(plan, reads.columns).fingerprint
-    said = [query, clock.in_arrival_order, clock.lag, buckets, reads.useful]
-    said += [output.id_columns, output.carried, output.timeouts]
-    return Stream(clock, buckets, hashlib.sha256(repr(said).encode()).hexdigest())
+    facts = [query, clock.in_arrival_order, clock.lag, buckets, reads.useful]
+    facts += [output.id_columns, output.carried, output.timeouts]
+    return Stream(clock, buckets, hashlib.sha256(repr(facts).encode()).hexdigest())
 
 
 def _check_order(reads: Reads) -> None:
@@ -219,23 +221,29 @@ def _has_watermark(events: DataFrame | Mapping[str, DataFrame], name: str) -> bo
 
 def _check_time(plan: Plan, first: pa.Field, has_watermark: bool) -> None:
     name = printable(first.name)
+    arrival = said(python="StreamOptions(order='arrival')", shell="--arrival")
     if not isinstance(plan.query.time_type, TimestampType):
         raise UnsupportedError(
-            f"a stream is put in order by its event time, a timestamp, and '{name}' is {first.type}",
-            hint=f"Order by a timestamp with a watermark; or trust that events arrive in order of '{name}': "
-            "StreamOptions(order='arrival').",
+            f"a stream is put in order by its event time, which is a timestamp, but '{name}' is {first.type}",
+            hint=f"Order by a timestamp with a watermark; or trust that events arrive in order of '{name}': {arrival}.",
         )
     if not has_watermark and first.type.tz is None:
         raise UnsupportedError(
-            f"the stream has no watermark on '{name}', a timestamp without a time zone, on which Spark allows none",
-            hint=f'Make it a point in time first: .withColumn("{name}", col("{name}").cast("timestamp"))'
-            f'.withWatermark("{name}", "10 minutes").',
+            f"the stream has no watermark on '{name}', and Spark allows none on a timestamp without a time zone",
+            hint=said(
+                python=f'Make it a point in time first: .withColumn("{name}", col("{name}").cast("timestamp"))'
+                f'.withWatermark("{name}", "10 minutes").',
+                shell="Give its times a zone with --timezone.",
+            ),
         )
     if not has_watermark:
+        watermark = said(
+            python=f'Add .withWatermark("{name}", "10 minutes") to the stream, right before match',
+            shell='Add --watermark "10 minutes"',
+        )
         raise UnsupportedError(
-            f"the stream has no watermark on '{name}': nobody knows how long to wait for events that are late",
-            hint=f'Add .withWatermark("{name}", "10 minutes") to the stream, right before match; or trust that events '
-            "arrive in order: StreamOptions(order='arrival').",
+            f"the stream has no watermark on '{name}', so nothing says how long to wait for late events",
+            hint=f"{watermark}; or trust that events arrive in order: {arrival}.",
         )
 
 
