@@ -8,7 +8,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-versions package lint format types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream \
-  fuzz soak lock clean check-python check-java
+  fuzz soak messages lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
 help: ## List the verbs, with how long they take on two cores
@@ -93,6 +93,11 @@ fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries, forge 100,000
 soak: check-java $(STAMP) ## Kill streams on Spark 20 times and compare what they gave out with the answer in batch @ long
 	$(BIN)/python benchmarks/soak.py
 
+messages: $(STAMP) ## Write every error and warning that the quick tests meet to build/messages.txt, to be read @ 3 minutes
+	@rm -rf build/messages && mkdir -p build/messages
+	$(BIN)/python -m pytest --quick --numprocesses $(PROCESSES) --max-worker-restart 0 --messages build/messages
+	@cat build/messages/*.txt > build/messages.txt && echo "The messages are in build/messages.txt."
+
 lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows @ long
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,pipelines,dev]'
@@ -100,4 +105,4 @@ lock: check-python ## Write constraints.txt anew: the newest versions that pypro
 	@touch $(STAMP)
 
 clean: ## Remove what the other verbs made @ seconds
-	rm -rf $(VENV) .venvs dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse
+	rm -rf $(VENV) .venvs dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse build/messages build/messages.txt

@@ -375,10 +375,10 @@ class TestStream:
         [
             (["--input", "nothing"], "'nothing' holds nothing that can be read as events"),
             (["--input", "nowhere"], "no file or folder 'nowhere'"),
-            (["--input", "events.parquet"], "'events.parquet' is a file, and a stream reads a folder"),
+            (["--input", "events.parquet"], "'events.parquet' is a file, but a stream reads a folder"),
             (["--input", "readings", "--output", "readings/found"], "the output 'readings/found' is an input"),
             (["--input", "readings", "--output", "found.csv"], "a stream writes Parquet"),
-            (["--input", "readings", "--output", "full"], "the output 'full' exists, and no stream wrote it"),
+            (["--input", "readings", "--output", "full"], "the output 'full' exists, but no stream wrote it"),
             (["--input", "readings", "--output", "old"], "a stream whose checkpoint is not at 'old/_checkpoint'"),
             (
                 ["--input", "readings", "--output", "new", "--checkpoint", "begun"],

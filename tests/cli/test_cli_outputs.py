@@ -104,7 +104,7 @@ class TestNothingIsLost:
         Path("mine.csv").mkdir()
         Path("mine.csv/thesis.txt").write_text("years")
         result = match("--output", "mine.csv", "--overwrite")
-        assert (result.exit_code, "with other things in it: 'thesis.txt'" in result.stderr) == (4, True)
+        assert (result.exit_code, "that holds other things: 'thesis.txt'" in result.stderr) == (4, True)
         assert Path("mine.csv/thesis.txt").read_text() == "years"
 
     @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_error_in_a_second_clause_has_its_position_too(spark) -> None:
 
 
 def test_clause_behind_nothing_and_unclosed_clause(spark) -> None:
-    with pytest.raises(kleene.QuerySyntaxError, match="behind no table"):
+    with pytest.raises(kleene.QuerySyntaxError, match="after no table"):
         kleene.sql(spark, "SELECT * FROM MATCH_RECOGNIZE (ORDER BY t PATTERN (A))")
     with pytest.raises(kleene.QuerySyntaxError, match="never closed"):
         kleene.sql(spark, "SELECT * FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A)")

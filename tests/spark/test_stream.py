@@ -207,7 +207,7 @@ class TestRefused:
             (kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id]"), "no WITHIN says when a run is over"),
             (
                 kleene.match_recognize("ORDER BY ts MEASURES 1 AS x PATTERN (A B+) DEFINE B AS B.price > A.price"),
-                "no WITHIN and no MAXLENGTH says when a match is over",
+                "neither WITHIN nor MAXLENGTH says when a match is over",
             ),
             (
                 kleene.match_recognize("ORDER BY ts MEASURES 1 AS x PATTERN (A $) DEFINE A AS A.price > 1"),
@@ -238,7 +238,7 @@ class TestRefused:
         [
             ({"match_order": True}, "match_order is for tables"),
             ({"layout": "presorted"}, "layout='presorted' is for tables"),
-            ({"order": "random"}, "order is 'time' or 'arrival', and 'random' was given"),
+            ({"order": "random"}, "order is 'time' or 'arrival', but 'random' was given"),
             ({"unbounded_state": "maybe"}, "unbounded_state is 'refuse' or 'allow'"),
             ({"buckets": 0}, "buckets is a number from 1 up"),
             ({"engine": "reference"}, "only the compiled engine goes through a stream"),

@@ -270,7 +270,7 @@ def test_errors_before_anything_runs() -> None:
         "Name the column that orders the events: tag, store, t, type, price.",
     )
     assert message(SCHEMA, order_by="ts")[0] == "the schema has no column 'ts' to order by"
-    assert message(7, order_by="t")[0] == "schema takes the columns of the input, and 7 was given"
+    assert message(7, order_by="t")[0] == "schema takes the columns of the input, but 7 was given"
     assert message(StructType([StructField("__kleene_x", LongType())]), order_by="t")[0].startswith(
         "the schema has a column '__kleene_x'"
     )
@@ -288,5 +288,5 @@ def test_older_pyspark(monkeypatch) -> None:
     monkeypatch.delattr(F, "arrow_udtf")
     with pytest.raises(kleene.UnsupportedError) as raised:
         SASE.table_function(SCHEMA, order_by="t")
-    assert raised.value.message == "table functions on Arrow came with PySpark 4.1, and an older one is installed"
+    assert raised.value.message == "table functions on Arrow came with PySpark 4.1, but an older one is installed"
     assert raised.value.hint == "Install a newer one: pip install 'pyspark[sql]>=4.1,<5'"

@@ -60,7 +60,7 @@ def column_names(given: object, argument: str) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) and name for name in names):
         raise SchemaError(
-            f"{argument} takes the name of a column or a list of names, and {shown(given)} was given",
+            f"{argument} takes the name of a column or a list of names, but {shown(given)} was given",
             hint=f"Write: {argument}='ts' or {argument}=['ts', 'seq']",
         )
     return tuple(names)
@@ -138,7 +138,7 @@ def open_events(
 def open_rows(events: object, definition: QueryDefinition | None = None) -> EventSource:
     """A table for a row pattern, which brings its own order and knows no event types."""
     if isinstance(events, Mapping):
-        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the table itself.")
+        raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the table itself.")
     used = mentioned_names(definition, OrderKey(()))
     source, hidden = _opened(events, "the input", None, definition, used)
     return EventSource(source.columns, Schema(attributes_of(source.columns), hidden=hidden), source.read)
@@ -272,7 +272,7 @@ def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | Non
     if type_column is None:
         return None
     if not isinstance(type_column, str):
-        raise SchemaError(f"type_column takes the name of a column or None, and {shown(type_column)} was given")
+        raise SchemaError(f"type_column takes the name of a column or None, but {shown(type_column)} was given")
     if type_column not in schema.names:
         if type_column == DEFAULT_TYPE_COLUMN:
             return None

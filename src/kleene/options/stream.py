@@ -27,8 +27,8 @@ class StreamOptions:
 
     order: "time" lets events wait until the watermark has passed them; "arrival" trusts the order in which they arrive,
         and matches them at once.
-    unbounded_state: "allow" accepts a query that may hold ever more; "refuse" does not.
-    timeouts: also gives out what a run had bound when it left its window, as rows of their own.
+    unbounded_state: "allow" accepts a query whose state may grow without end; "refuse" does not.
+    timeouts: whether runs that leave their window are returned too, as rows of their own with what they had bound.
     buckets: how many groups the keys are put together in, each with a state of its own. Each costs time in every
         micro-batch, and no more tasks than that can work at once.
     watermark: how long to wait for events that are late, such as "10 minutes": Kleene sets Spark's watermark itself.

@@ -37,6 +37,6 @@ def generated_or_skipped(query: kleene.Query, case: RowCase) -> pa.Table:
     try:
         return query.match(case.table, engine="generated")
     except kleene.UnsupportedError as error:
-        if "the generated engine cannot run this query" not in str(error):
+        if not error.message.startswith(("the generated engine has no code for", "the generated engine cannot run")):
             raise
         pytest.skip(error.message)

@@ -41,7 +41,7 @@ _OPPOSITE = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 class NotExpressibleError(Exception):
-    """The engine has no code for this; the message says for what."""
+    """The engine has no code for this. The message is a noun phrase that fits after "has no code for …"."""
 
 
 class _NeedsColumnError(Exception):
@@ -235,7 +235,7 @@ class Code:
             case ir.Like():
                 raise _NeedsColumnError(f"LIKE over several events ({_shown(expression)})")
             case ir.PythonCall():
-                raise NotExpressibleError("it calls a Python function")
+                raise NotExpressibleError("a call of a Python function")
         return reader.read(expression, self)
 
     def _literal(self, expression: ir.Literal, value: object) -> Scalar | Truth:
@@ -533,7 +533,7 @@ def check_source(source: str) -> None:
     try:
         compile(source, "<kleene>", "exec")
     except (SyntaxError, MemoryError):
-        raise NotExpressibleError("expressions that nest so deeply") from None
+        raise NotExpressibleError("expressions nested this deeply") from None
 
 
 def _power(cast: ir.Cast) -> int | None:

@@ -172,7 +172,7 @@ def setting(name: str, default: int) -> int:
     if name not in _complained:
         _complained.add(name)
         warnings.warn(
-            f"{name} is {printable(told, 40)}, which is not a whole number; {default} is used",
+            f"{name} is '{printable(told, 40)}', which is not a whole number, so {default} is used",
             KleeneWarning,
             stacklevel=2,
         )
@@ -230,7 +230,7 @@ def _problem_with(folder: Path) -> str | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _problem_with_owner(folder) or _problem_with_parents(folder) or _problem_with_writing(folder)
     except OSError as error:
-        return f"cannot be made or opened ({error.strerror or type(error).__name__})"
+        return f"cannot be created or opened ({error.strerror or type(error).__name__})"
 
 
 def _problem_with_owner(folder: Path) -> str | None:

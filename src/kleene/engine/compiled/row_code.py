@@ -208,7 +208,7 @@ class _Generator:
         if self._gives_all and self.tables.is_ambiguous:
             for _, condition in self.query.conditions:
                 if any(isinstance(node, ir.MatchNumber) for node in ir.walk(condition)):
-                    raise NotExpressibleError("MATCH_NUMBER() in a condition where ways must be told apart first")
+                    raise NotExpressibleError("MATCH_NUMBER() in a condition that decides which match is found")
 
     @property
     def _gives_all(self) -> bool:
@@ -381,7 +381,7 @@ class _Generator:
         """The register with the row that is `offset` rows of the variable from its first or last."""
         owner = self.owner(variable)
         if offset > 16:
-            raise NotExpressibleError(f"a look {offset} rows of a variable back")
+            raise NotExpressibleError(f"an offset of {offset} rows")
         if from_last:
             for nearer in range(offset):
                 self.registers.get(owner, f"row_last_{nearer}", None)

@@ -55,7 +55,7 @@ class Stream:
         by_bucket = self.frame(job).groupBy(BUCKET)
         if not hasattr(by_bucket, "transformWithStateInPandas"):
             raise UnsupportedError(
-                f"PySpark {pyspark.__version__} has no stateful operator for streams by Spark Connect",
+                f"PySpark {pyspark.__version__} has no stateful operator for streams with Spark Connect",
                 hint="Use a newer PySpark, such as 4.3, or a classic session.",
             )
         mode = "EventTime" if self.clock.has_watermark else "None"
@@ -189,7 +189,7 @@ def _check_order(reads: Reads) -> None:
     first = reads.order[0]
     if not has_order_numbers(reads.type_of(first.name)) or first.descending:
         raise UnsupportedError(
-            f"a stream is matched in ascending order of a time or a number, and '{printable(first.name)}' is "
+            f"a stream is matched in ascending order of a time or a number, but '{printable(first.name)}' is "
             f"{'descending' if first.descending else reads.type_of(first.name)}",
             hint="Order by a timestamp.",
         )
@@ -200,16 +200,16 @@ def _check_timeouts(plan: Plan) -> None:
     if isinstance(query, AnalyzedRowPattern):
         raise UnsupportedError("timeouts are for SASE queries: a row pattern has no runs", hint="Leave timeouts out.")
     if query.window is None or query.window.unit is WindowUnit.EVENTS:
-        raise UnsupportedError("a run times out when its time is over, and the query has no WITHIN in time")
+        raise UnsupportedError("a run times out when its time is over, but the query has no WITHIN in time")
     if query.measures is not None and any(measure.name == TIMED_OUT for measure in query.measures):
-        raise UnsupportedError(f"'{TIMED_OUT}' is the column that tells timeouts", hint="Choose another name after AS.")
+        raise UnsupportedError(f"'{TIMED_OUT}' is the column that marks timeouts", hint="Choose another name after AS.")
 
 
 def _check_session(frame: DataFrame) -> None:
     provider = frame.sparkSession.conf.get(PROVIDER, None) or ""
     if "RocksDB" not in provider:
         raise UnsupportedError(
-            "a stream of matches needs Spark's RocksDB state store, and the session has another",
+            "a stream of matches needs Spark's RocksDB state store, but the session has another one",
             hint=f'Add: spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
         )
 
@@ -262,7 +262,7 @@ def check_not_chained(frames: Iterable[DataFrame]) -> None:
         if _OPERATOR.search(plan[0]):
             raise UnsupportedError(
                 "the events are matches that another query finds on the same stream: Spark would wait for the smaller "
-                "of two watermarks, and never give anything out",
+                "of two watermarks, and never return anything",
                 hint="Write both queries as one program, with INTO and FROM: kleene.program(text).match(stream, …); or "
                 "write the matches to a table or a folder, and read them from there as a new stream.",
             )
