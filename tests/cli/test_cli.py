@@ -142,7 +142,7 @@ class TestMatch:
             (["--input", "query.sase"], 4, "nothing that can be read as events"),
             (["--input", "events.parquet", "--output", "found.xls"], 4, ".parquet, .csv or .json"),
             (["--input", "events.parquet", "--tie-break", "nothing"], 4, "no column 'nothing' to order by"),
-            (["--input", "events.parquet", "--format", "some"], 5, "Formats: all, non_overlapping"),
+            (["--input", "events.parquet", "--format", "some"], 5, "It can be: all, non_overlapping"),
         ],
     )
     def test_bad_arguments_say_what_to_do(self, arguments: list[str], code: int, words: str) -> None:
@@ -399,7 +399,7 @@ class TestStream:
         Path("stream.sase").write_text("EVENT Shelf a; EVENT Exit b")
         result = stream("--watermark", "1 hour")
         assert result.exit_code == 5
-        assert "one query, and the file has 2" in result.stderr
+        assert "one query, but the file has 2" in result.stderr
 
 
 @pytest.mark.usefixtures("folder")

@@ -164,7 +164,7 @@ def test_an_error_reaches_whoever_reads_the_batches() -> None:
 
 
 def test_batches_are_for_events_in_this_process() -> None:
-    with pytest.raises(kleene.SchemaError, match="says its own order"):
+    with pytest.raises(kleene.SchemaError, match="sets its own order"):
         ROWS.match_batches(events(3), order_by="t")
 
 

@@ -94,11 +94,11 @@ def test_options_are_values(options: Any) -> None:
 CALLS = tuple(calls_of(PAIR))
 MISFITS = [
     ({"spark": SparkOptions()}, "spark is for Spark DataFrames, but the input is in this process", "Leave spark out."),
-    ({"stream": StreamOptions()}, "stream is for streams, and the input is a table", "Leave stream out."),
+    ({"stream": StreamOptions()}, "stream is for streams, but the input is a table", "Leave stream out."),
     ({"spark": "ranges"}, "spark is a kleene.SparkOptions, but 'ranges' was given", "kleene.SparkOptions('ranges', "),
     ({"stream": {"order": "time"}}, "stream is a kleene.StreamOptions, but ", "kleene.StreamOptions(watermark="),
     ({"engine": "compild"}, "engine cannot be 'compild'", "Did you mean 'compiled'?"),
-    ({"engine": {"name": "auto"}}, "engine is the name of an engine or a kleene.EngineOptions, and ", "engine='compil"),
+    ({"engine": {"name": "auto"}}, "engine is the name of an engine or a kleene.EngineOptions, but ", "engine='compil"),
     ({"params": {"T": 5}}, "the query has no parameter 'T'", "Its parameters: none."),
     ({"params": 5}, "params are a dict of values by name, but 5 was given", "{'T': '12 hours'}"),
     ({"order_by": 5}, "order_by takes the name of a column or a list of names", "order_by='ts'"),
@@ -129,7 +129,7 @@ def test_every_call_knows_the_formats(call: str) -> None:
 def test_match_order_is_for_spark(call: str) -> None:
     error = error_of(lambda: calls_of(PAIR)[call](EVENTS, order_by="t", match_order=True))
     assert str(error) == (
-        "match_order is for Spark DataFrames, and rows found in this process are in order\nLeave match_order out."
+        "match_order is for Spark DataFrames, but rows found in this process are in order\nLeave match_order out."
     )
 
 
@@ -137,7 +137,7 @@ def test_match_order_is_for_spark(call: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order_by": "t"}, "this query says its own order"),
+        ({"order_by": "t"}, "this query sets its own order"),
         ({"format": "non_overlapping"}, "format is for SASE queries"),
         ({"engine": EngineOptions(algorithm="basic")}, "algorithm is for SASE queries"),
         ({"engine": EngineOptions(plan={"scan": "ais"})}, "plan is for SASE queries"),

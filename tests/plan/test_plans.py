@@ -64,7 +64,7 @@ class TestOperators:
             ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) { [x] }", "under skip_till_next_match"),
             ("PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { [x] }", "under strict_contiguity"),
             ("EVENT SEQ(A a, B b) WHERE [x] WITHIN 10 events", "counted in each partition"),
-            ("EVENT SEQ(A a, B b) WHERE a.x + b.x > 3", "a.x + b.x > 3 can be an error"),
+            ("EVENT SEQ(A a, B b) WHERE a.x + b.x > 3", "a.x + b.x > 3 can fail"),
         ],
     )
     def test_runs_are_chosen_with_the_reason(self, text: str, reason: str) -> None:
@@ -180,7 +180,10 @@ class TestHints:
             ({"scan": "fast"}, ["'scan' cannot be 'fast'", "'basic', 'ais', 'pais'"]),
             ({"scan": 3}, ["cannot be 3"]),
             ("ais", ["plan is a dict"]),
-            ({"operators": "nfa", "scan": "ais"}, ["for sequence operators", "there are: operators, negation"]),
+            (
+                {"operators": "nfa", "scan": "ais"},
+                ["for sequence operators", "these hints remain: operators, negation"],
+            ),
             ({"scan": "ais", "second_test": "multi_pais"}, ["needs partitioned stacks", "scan can be: 'pais'"]),
             ({"scan": "pais"}, ["needs an equivalence test", "scan can be: 'basic', 'ais'"]),
             ({"second_test": "multi_pais"}, ["needs two equivalence tests", "can be: 'selection', 'dynamic'"]),

@@ -230,7 +230,7 @@ def _problem_with(folder: Path) -> str | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _problem_with_owner(folder) or _problem_with_parents(folder) or _problem_with_writing(folder)
     except OSError as error:
-        return f"cannot be created or opened ({error.strerror or type(error).__name__})"
+        return f"cannot be made or opened ({error.strerror or type(error).__name__})"
 
 
 def _problem_with_owner(folder: Path) -> str | None:

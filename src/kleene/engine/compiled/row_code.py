@@ -458,7 +458,7 @@ class _AtRow:
 
     def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         if not isinstance(expression, ir.Attribute):
-            raise NotExpressibleError(f"{type(expression).__name__.lower()} of another row")
+            raise NotExpressibleError(f"the {type(expression).__name__.lower()} of another row")
         return code.column(code.layout.column(expression), self.row)
 
     def one_event(self, expression: ir.Expr) -> ir.Expr | None:
