@@ -195,9 +195,7 @@ def test_nothing_is_fed_after_the_end() -> None:
 def test_an_event_from_before_the_last_piece_is_refused() -> None:
     progress = kleene.sase(PAIR).progress(stream(3), order_by="t", engine="generated")
     progress.feed(stream(10).slice(5))
-    with pytest.raises(
-        kleene.ExecutionError, match="an event is earlier, by the column 't', than events of an earlier piece"
-    ):
+    with pytest.raises(kleene.ExecutionError, match="an event is earlier, by the column 't', than events of"):
         progress.feed(stream(10).slice(0, 3))
 
 
