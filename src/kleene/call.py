@@ -70,7 +70,10 @@ class Call:
                 _refuse("stream", "for streams", self.stream, "the input is a table")
                 _refuse("spark", "for Spark DataFrames", self.spark, "the input is in this process")
                 _refuse(
-                    "match_order", "for Spark DataFrames", self.match_order, "rows found in this process are in order"
+                    "match_order",
+                    "for Spark DataFrames",
+                    self.match_order,
+                    "the input is in this process, where rows are in order",
                 )
             case Input.FRAME:
                 _refuse("stream", "for streams", self.stream, "the input is a table")
@@ -82,7 +85,7 @@ class Call:
                     "compressed output",
                     "for tables",
                     self.is_compressed,
-                    "on a stream it would hold all events until the end",
+                    "a stream would have to hold all of it until the end",
                     "Use match.",
                 )
                 if self.spark is not None and self.spark.is_for_tables:
@@ -164,7 +167,7 @@ def _check_row_pattern(call: Call, is_ordered: bool) -> None:
             "this query sets its own order, but order_by or tie_break was given too", hint="Leave them out of match."
         )
     if call.format is not Format.ALL:
-        raise SchemaError("format is for SASE queries", hint="In a row pattern, AFTER MATCH SKIP says it.")
+        raise SchemaError("format is for SASE queries", hint="In a row pattern, AFTER MATCH SKIP says this.")
 
 
 def input_of(events: Any) -> Input:

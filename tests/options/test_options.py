@@ -129,7 +129,8 @@ def test_every_call_knows_the_formats(call: str) -> None:
 def test_match_order_is_for_spark(call: str) -> None:
     error = error_of(lambda: calls_of(PAIR)[call](EVENTS, order_by="t", match_order=True))
     assert str(error) == (
-        "match_order is for Spark DataFrames, but rows found in this process are in order\nLeave match_order out."
+        "match_order is for Spark DataFrames, but the input is in this process, where rows are in order\n"
+        "Leave match_order out."
     )
 
 

@@ -132,7 +132,7 @@ def test_schema_that_a_classic_data_frame_does_not_have(spark) -> None:
     with pytest.raises(kleene.SchemaError) as raised:
         PAIRS.match(spark.createDataFrame(EVENTS), order_by="t", schema=other)
     assert told(raised) == (
-        "the column 'price' of the DataFrame is int64, and the declared schema says double",
+        "the column 'price' of the DataFrame is int64, but the declared schema says double",
         "Declare the columns as they are.",
     )
 

@@ -161,7 +161,7 @@ def constant(value: object) -> AnalyzeArgument:
         (
             constant("PARTITION BY upper(tag) ORDER BY t MEASURES A.t AS t1 PATTERN (A)"),
             {},
-            "the key 'upper(tag)' is an expression, and kleene_match splits and sorts by columns",
+            "the key 'upper(tag)' is an expression, but kleene_match splits and sorts by columns",
         ),
         (
             constant("ORDER BY t MEASURES median(A.t) AS m PATTERN (A)"),

@@ -82,5 +82,5 @@ def test_sql_on_a_classic_session(classic_spark) -> None:
 
 def test_frames_of_others_have_no_notes(spark) -> None:
     assert kleene.last_notes(spark.range(1)) == ()
-    with pytest.raises(kleene.UnsupportedError, match="the DataFrame that match returned"):
+    with pytest.raises(kleene.UnsupportedError, match="a DataFrame that match returned"):
         kleene.last_notes(table())

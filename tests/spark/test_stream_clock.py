@@ -154,7 +154,7 @@ class TestRefused:
     def test_tables(self, streaming: SparkSession) -> None:
         events = some_events(count=3)
         for table in (events, streaming.createDataFrame(events, SCHEMA)):
-            with pytest.raises(kleene.UnsupportedError, match="is for streams, and the input is a table"):
+            with pytest.raises(kleene.UnsupportedError, match="is for streams, but the input is a table"):
                 SEQUENCE.match(table, order_by="ts", **CLOCK)
-        with pytest.raises(kleene.UnsupportedError, match="is for streams, and the input is a table"):
+        with pytest.raises(kleene.UnsupportedError, match="is for streams, but the input is a table"):
             kleene.program("EVENT SEQ(Shelf a, Exit b) WITHIN 1 minute").match(events, order_by="ts", **CLOCK)

@@ -233,7 +233,7 @@ def test_table_that_is_not_as_declared(spark, register) -> None:
         "Columns: tag, t.",
     )
     error = error_of(spark, text.format("tag, CAST(t AS STRING) AS t, type"))
-    assert error.message == "the column 't' of the table is string, and the declared schema says int64"
+    assert error.message == "the column 't' of the table is string, but the declared schema says int64"
     assert isinstance(error, kleene.SchemaError)
 
 
@@ -280,7 +280,7 @@ def test_errors_before_anything_runs() -> None:
 def test_text_that_spark_cannot_read(spark) -> None:
     with pytest.raises(kleene.SchemaError, match="Spark cannot read the schema: "):
         SASE.table_function("tag STRING t", order_by="t")
-    with pytest.raises(kleene.SchemaError, match="the schema is int, and columns are wanted"):
+    with pytest.raises(kleene.SchemaError, match="the schema is int, but columns are wanted"):
         SASE.table_function("INT", order_by="t")
 
 

@@ -83,7 +83,7 @@ def find_unclosed(source: SourceText, text: str, most_nesting: int) -> QuerySynt
                     source,
                     start,
                     f"the {what} that begins here has no end",
-                    f"Close it with {found[0][::-1]} at its end.",
+                    f"Close it with {found[0][::-1]} where it ends.",
                 )
             case "open":
                 opened.append((found[0], start))

@@ -234,7 +234,7 @@ class _Builder(PatternBuilder):
             return self._aggregate(function, arguments[0], distinct is not None, final, name, span)
         if semantics is not None:
             raise self._illegal(
-                f"{semantics.upper()} belongs to FIRST, LAST and aggregates, but {printable(name)} is neither",
+                f"{semantics.upper()} belongs to FIRST, LAST and aggregates, but {printable(name)} is none of these",
                 span_of(semantics),
             )
         for argument in arguments:

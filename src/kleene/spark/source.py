@@ -119,7 +119,7 @@ def _alike(names: list[str], frame: DataFrame) -> list[str]:
 
 def _too_alike(names: list[str], what: str) -> SchemaError:
     return SchemaError(
-        f"{what} has columns that Spark cannot tell apart: {listed(names)}",
+        f"Spark cannot tell these columns of {what} apart: {listed(names)}",
         hint="Rename one of them, or set spark.sql.caseSensitive to true.",
     )
 
