@@ -107,6 +107,11 @@ fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries, forge 100,000
 soak: check-java $(STAMP) ## Kill streams on Spark 20 times and compare what they gave out with the answer in batch @ long
 	$(BIN)/python benchmarks/soak.py
 
+messages: $(STAMP) ## Write every error and warning that the quick tests meet to build/messages.txt, to be read @ 3 minutes
+	@rm -rf build/messages && mkdir -p build/messages
+	$(BIN)/python -m pytest --quick --numprocesses $(PROCESSES) --max-worker-restart 0 --messages build/messages
+	@cat build/messages/*.txt > build/messages.txt && echo "The messages are in build/messages.txt."
+
 lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows @ long
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,pipelines,dev]'
@@ -114,4 +119,4 @@ lock: check-python ## Write constraints.txt anew: the newest versions that pypro
 	@touch $(STAMP)
 
 clean: ## Remove what the other verbs made @ seconds
-	rm -rf $(VENV) .venvs dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse
+	rm -rf $(VENV) .venvs dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse build/messages build/messages.txt

@@ -91,9 +91,9 @@ class Query:
         order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. SASE
             queries need it; row patterns and the regular-expression operator say it themselves.
         type_column: the column that tells the type of an event; None if the input has none.
-        tie_break: further columns that decide between events of equal order keys. Without them, such events are in
-            the order of the input in process, and in that of their other values on Spark; where the query can tell, a
-            `KleeneWarning` counts them, or on Spark `kleene.last_notes`.
+        tie_break: further columns that decide between events of equal order keys. Without them, the order of the input
+            decides in process, and the events' other values decide on Spark; if the result can depend on that, a
+            `KleeneWarning` says how many such events there are, or `kleene.last_notes` does on Spark.
         params: values of the names that the query leaves open, such as {"T": "12 hours"} for WITHIN T.
         format: "all" matches, or "non_overlapping" ones only.
         match_id: for SASE queries, adds a column of that name that depends on nothing but the events of the match, so
@@ -103,8 +103,8 @@ class Query:
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks.
         stream: `kleene.StreamOptions`, for streaming DataFrames: their order, and what they may hold.
-        schema: for a Spark DataFrame in a pipeline, where Spark may not be asked for its columns: what they are, as a
-            pyspark StructType or a pyarrow.Schema. The query then runs as a table function. See docs/pipelines.md.
+        schema: the columns of a Spark DataFrame in a pipeline, where Spark cannot be asked for them, as a pyspark
+            StructType or a pyarrow.Schema. The query then runs as a table function. See docs/pipelines.md.
         An option that means nothing for the events is an error that says what to leave out.
         """
         call = read_call(
@@ -175,8 +175,8 @@ class Query:
         )
         if is_spark(events):
             raise UnsupportedError(
-                "match_batches reads events in this process, and Spark DataFrames were given",
-                hint="Use match, which gives back a DataFrame: Spark makes its rows as they are read, too.",
+                "match_batches reads events in this process, but Spark DataFrames were given",
+                hint="Use match, which returns a DataFrame: Spark, too, makes its rows only as they are read.",
             )
         call.check_fits(Input.TABLE)
         table, plan = prepare(call, events)
@@ -200,7 +200,7 @@ class Query:
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
     ) -> Any:
-        """The matches of a SASE query, those that one event completes held together as the graph that they share.
+        """The matches of a SASE query; those that one event completes are held together, as the graph that they share.
 
         >>> import pyarrow as pa
         >>> events = pa.table({"type": ["A", "A", "A", "B"], "t": [1, 2, 3, 4]})
@@ -208,8 +208,8 @@ class Query:
         7
 
         In process it returns a `CompressedMatches`, which counts and expands them. On Spark it returns a DataFrame with
-        a count and a structure for each event, of which `kleene.expand` makes matches. The arguments are those of
-        `match`.
+        a count and a structure for each event; `kleene.expand` turns a structure into matches. The arguments are those
+        of `match`.
         """
         call = read_call(
             self.definition,
@@ -254,8 +254,8 @@ class Query:
         [[{'a': 1, 'b': 2}], [{'a': 1, 'b': 3}]]
 
         like: a table with the columns of the pieces; its rows do not matter. Results are of its kind, or as `as_` says.
-        snapshot: what `Progress.snapshot()` of the same query gave; it goes on from there.
-        The other arguments are those of `match`; limits of matches and of time are those of each piece.
+        snapshot: what `Progress.snapshot()` of the same query returned; matching goes on from there.
+        The other arguments are those of `match`; limits of matches and of time hold for each piece.
         """
         call = read_call(
             self.definition,
@@ -271,7 +271,7 @@ class Query:
         )
         if is_spark(like):
             raise UnsupportedError(
-                "progress reads events in this process, and Spark DataFrames were given",
+                "progress reads events in this process, but Spark DataFrames were given",
                 hint="Use match, which takes streaming DataFrames.",
             )
         call.check_fits(Input.TABLE)
@@ -295,7 +295,7 @@ class Query:
             spark.udtf.register("thefts", query.table_function(readings.schema, order_by="t"))
             spark.sql("SELECT * FROM thefts(TABLE(readings) PARTITION BY tag ORDER BY t)")
 
-        Its rows have the columns that `match` gives. It needs PySpark 4.1 or newer.
+        Its rows have the columns that `match` returns. It needs PySpark 4.1 or newer.
 
         schema: the columns of the table: a pyspark StructType, a pyarrow.Schema, or text as 'tag STRING, t BIGINT'. The
             table may have further columns.
@@ -383,7 +383,7 @@ class Query:
 class Progress:
     """A query on its way through a stream of events, in process. `Query.progress` makes it.
 
-    Pieces are fed in order: within a piece events are sorted, and no event of a piece comes before one of an earlier.
+    Feed pieces in order: events are sorted within a piece, but no event may be earlier than one of an earlier piece.
     """
 
     def __init__(self, call: Call, like: Any, snapshot: bytes | None) -> None:
@@ -394,15 +394,15 @@ class Progress:
         self._progress = CheckedProgress(query) if snapshot is None else CheckedProgress.restore(query, snapshot)
 
     def feed(self, events: Any) -> Any:
-        """The matches that can be given out now."""
+        """The matches that are known now."""
         return like_events(self._progress.feed(self._read(events)), self._like, self._call.kind)
 
     def finish(self) -> Any:
-        """The matches that waited for the end; after that nothing can be fed."""
+        """The matches that waited for the end; nothing can be fed after that."""
         return like_events(self._progress.finish(), self._like, self._call.kind)
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on from here, also in another process, as bytes."""
+        """All that is needed to go on from here, in this process or another, as bytes."""
         return self._progress.snapshot()
 
     def _read(self, events: Any) -> pa.Table:
@@ -442,7 +442,7 @@ def matches_as_declared(call: Call, events: Any, schema: Any) -> Any:
     """The matches on a Spark DataFrame whose columns are declared: nothing is asked of it, not even if it streams."""
     if not is_spark(events):
         raise UnsupportedError(
-            "schema is for Spark DataFrames, and the input is in this process", hint="Leave schema out."
+            "schema is for Spark DataFrames, but the input is in this process", hint="Leave schema out."
         )
     return spark_module("declared_match").matches_as_declared(call, events, schema)
 
@@ -477,15 +477,15 @@ def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_a
         return explain_dot(plan) if dot else explain_svg(plan)
     if is_analyzed and table is None:
         raise UnsupportedError(
-            "explain(analyze=True) runs the query in this process, on events in Arrow's form",
-            hint="Give it a table: explain(table, order_by=…, analyze=True); of a DataFrame, df.toArrow().",
+            "explain(analyze=True) runs the query in this process, on events in an Arrow table",
+            hint="Give it a table: explain(table, order_by=…, analyze=True); df.toArrow() makes one of a DataFrame.",
         )
     ties = tie_notes(plan, table, bool(call.order.tie_break)) if is_analyzed and table is not None else ()
     return visible(explain_text(plan, table if is_analyzed else None, on_spark, ties), keep="\n")
 
 
 def expand(structure: bytes) -> pa.Table:
-    """The matches that a structure of compressed output holds, as `match` gives them out.
+    """The matches that a structure of compressed output holds, as `match` returns them.
 
     >>> events = pa.table({"type": ["A", "A", "B"], "t": [1, 2, 3]})
     >>> query = sase("PATTERN SEQ(A+ a[], B b) RETURN collect(a[].t) AS a")
@@ -497,7 +497,7 @@ def expand(structure: bytes) -> pa.Table:
 
 
 def match_recognize(clause: str) -> Query:
-    """The query that a MATCH_RECOGNIZE clause says: what stands between its parentheses, or all of it.
+    """The query of a MATCH_RECOGNIZE clause: the text between its parentheses, or the whole clause.
 
     >>> import pyarrow as pa
     >>> trades = pa.table({"t": [1, 2, 3, 4], "price": [10, 8, 7, 9]})
@@ -522,7 +522,7 @@ def sql(
 ) -> Any:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
 
-    Everything outside of the clauses is left to Spark: its dialect, its functions, its errors.
+    Everything outside the clauses is left to Spark: its dialect, its functions, its errors.
 
         kleene.sql(spark, '''
             SELECT symbol, top - bottom AS fall
@@ -533,10 +533,11 @@ def sql(
             )
             WHERE top - bottom > 10''')
 
-    args: values of Spark's parameters (`:name` or `?`) outside of the clauses, as in `spark.sql`.
-    allow_jvm_calls: accepts a text that runs code which is not Spark's own, such as a call of `reflect`; by default it
-        is refused. See SECURITY.md.
-    schema: in a pipeline, the columns of the table before the clause, as in `Query.match`; then there is one clause.
+    args: values of Spark's parameters (`:name` or `?`) outside the clauses, as in `spark.sql`.
+    allow_jvm_calls: whether the text may run code that is not Spark's own, such as a call of `reflect`; by default it
+        may not. See SECURITY.md.
+    schema: in a pipeline, the columns of the table before the clause, as in `Query.match`. The text then has one
+        clause.
     """
     return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema)
 
@@ -550,9 +551,9 @@ def register(spark: Any, name: str = "kleene_match", *, engine: EngineOptions | 
 
     The text is a SASE query or a MATCH_RECOGNIZE clause, and says how Spark splits and sorts the table. Its other
     arguments are named: order_by and tie_break (a name, or an array of names), type_column, and language ('sase' or
-    'match_recognize'), for a text that does not begin like one of its language.
+    'match_recognize'), which is needed only if the beginning of the text does not show it.
 
-    engine: `kleene.EngineOptions` of all calls, such as limits for texts of strangers.
+    engine: `kleene.EngineOptions` for all calls, such as limits for texts from strangers.
     """
     spark_module("polymorphic").register(spark, name, engine)
 
@@ -567,21 +568,21 @@ def stream_metrics(query: Any, earlier: Any = None) -> Any:
     are its numbers. Spark remembers the last hundred micro-batches of a run.
 
     query: the pyspark StreamingQuery, of a classic session or of Spark Connect.
-    earlier: what was returned before; then it goes on from there, and counts what Spark has forgotten since too.
+    earlier: an earlier result; the new one goes on from it, and so also counts what Spark has forgotten since.
     """
     return spark_module("monitor").stream_metrics(query, earlier)
 
 
 def last_notes(matches: Any) -> tuple[str, ...]:
-    """What Spark's tasks had to tell when an action ran on the DataFrame that `match` or `sql` returned; () before.
+    """The notes of Spark's tasks, once an action has run on the DataFrame that `match` or `sql` returned; () before.
 
         found = query.match(events, order_by="ts")
         found.write.parquet("found")
         for note in kleene.last_notes(found):
             print(note)
 
-    There is a note where events tie: they have the same key and the same order key, no `tie_break` was given, and the
-    query can tell which comes first.
+    There is a note if events tie: they have the same key and the same order key, no `tie_break` was given, and the
+    result can depend on which of them comes first.
     """
     return tuple(spark_module("notes").last_notes(matches))
 

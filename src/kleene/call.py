@@ -23,6 +23,7 @@ from kleene.options.spark import SparkOptions, spark_options
 from kleene.options.statistics import Statistics
 from kleene.options.stream import StreamOptions, stream_options
 from kleene.plan.plan import Plan, make_plan
+from kleene.wording import said
 
 NO_ORDER = OrderKey(())
 
@@ -69,7 +70,10 @@ class Call:
                 _refuse("stream", "for streams", self.stream, "the input is a table")
                 _refuse("spark", "for Spark DataFrames", self.spark, "the input is in this process")
                 _refuse(
-                    "match_order", "for Spark DataFrames", self.match_order, "rows found in this process are in order"
+                    "match_order",
+                    "for Spark DataFrames",
+                    self.match_order,
+                    "the input is in this process, where rows are in order",
                 )
             case Input.FRAME:
                 _refuse("stream", "for streams", self.stream, "the input is a table")
@@ -81,12 +85,13 @@ class Call:
                     "compressed output",
                     "for tables",
                     self.is_compressed,
-                    "on a stream it would hold all that completes an event until the end",
+                    "a stream would have to hold all of it until the end",
                     "Use match.",
                 )
                 if self.spark is not None and self.spark.is_for_tables:
                     name = "range_size" if self.spark.layout == "auto" else f"layout='{self.spark.layout}'"
-                    presorted = "On a stream, write stream=kleene.StreamOptions(order='arrival')."
+                    arrival = said(python="write stream=kleene.StreamOptions(order='arrival')", shell="use --arrival")
+                    presorted = f"On a stream, {arrival}."
                     hint = presorted if self.spark.is_presorted else f"Leave {name} out."
                     _refuse(name, "for tables", True, "a stream is grouped by its state", hint)
 
@@ -96,7 +101,7 @@ _SPARKS_OWN = "Leave it out, and convert the result: toArrow() or toPandas()."
 
 def _refuse(name: str, use: str, given: object, why: str, hint: str | None = None) -> None:
     if given is not None and given is not False:
-        raise UnsupportedError(f"{name} is {use}, and {why}", hint=hint or f"Leave {name} out.")
+        raise UnsupportedError(f"{name} is {use}, but {why}", hint=hint or f"Leave {name} out.")
 
 
 def read_call(
@@ -142,8 +147,8 @@ def _check_compressed(call: Call) -> None:
     name = next((name for name, is_given in given.items() if is_given), None)
     if name is not None:
         raise UnsupportedError(
-            f"compressed output holds all matches of an event together, and {name} is about single ones",
-            hint=f"Leave {name} out, or compressed.",
+            f"compressed output holds all matches of an event together, but {name} is about single matches",
+            hint=f"Leave {name} out, or use match.",
         )
 
 
@@ -151,18 +156,18 @@ def _check_row_pattern(call: Call, is_ordered: bool) -> None:
     if call.match_id:
         raise SchemaError(
             "match_id is for SASE queries",
-            hint="Give out the partition's columns and MATCH_NUMBER(), which together name a match.",
+            hint="Return the partition's columns and MATCH_NUMBER(), which together identify a match.",
         )
     if call.match_order:
         raise SchemaError(
-            "match_order is for SASE queries", hint="Give out what to order by: a measure, or ALL ROWS PER MATCH."
+            "match_order is for SASE queries", hint="Add a measure to order by, or use ALL ROWS PER MATCH."
         )
     if is_ordered:
         raise SchemaError(
-            "this query says its own order, and order_by or tie_break was given too", hint="Leave them out of match."
+            "this query sets its own order, but order_by or tie_break was given too", hint="Leave them out of match."
         )
     if call.format is not Format.ALL:
-        raise SchemaError("format is for SASE queries", hint="A row pattern says it with AFTER MATCH SKIP.")
+        raise SchemaError("format is for SASE queries", hint="In a row pattern, AFTER MATCH SKIP says this.")
 
 
 def input_of(events: Any) -> Input:
@@ -179,7 +184,7 @@ def is_spark(events: Any) -> bool:
         kinds = {is_spark(part) for part in events.values()}
         if len(kinds) > 1:
             raise SchemaError(
-                "some inputs are Spark DataFrames and some are not",
+                "some inputs are Spark DataFrames, and some are not",
                 hint="Give all of them as Spark DataFrames: spark.createDataFrame(arrow_table).",
             )
         return True in kinds

@@ -30,9 +30,9 @@ _STRATEGIES = {
     Strategy.SKIP_TILL_ANY_MATCH: "any event may be passed over: all combinations",
 }
 _SELECTIONS = {
-    Selection.PREFERRED: "for each start row the most preferred match",
+    Selection.PREFERRED: "the most preferred match of each start row",
     Selection.ALL_MATCHES: "every classification of every start row",
-    Selection.FIRST_COMPLETED: "at the first event that completes one, the longest match; then from nothing",
+    Selection.FIRST_COMPLETED: "the longest match at the first event that completes one; then matching starts over",
 }
 
 
@@ -75,10 +75,12 @@ def _section(name: str, text: str) -> list[str]:
 def explain_code(plan: Plan) -> str:
     """The source that is compiled for the query, for columns without NULLs."""
     if plan.query.schema is None:
-        raise UnsupportedError("code is made for known columns", hint="Give events: query.explain(events, code=True).")
+        raise UnsupportedError(
+            "code is made for known columns only", hint="Give events: query.explain(events, code=True)."
+        )
     choice = choose(plan, frozenset())
     if choice.compiled is None:
-        raise UnsupportedError(f"no code is made for this query: {choice.reason}")
+        raise UnsupportedError(f"no code is made for this query, which is run by {choice.reason}")
     return choice.compiled.generated(frozenset()).source
 
 
@@ -111,7 +113,7 @@ def _states(plan: Plan, choice: Choice) -> tuple[str, str]:
 def _row_pipeline(query: AnalyzedRowPattern) -> Pipeline:
     definition = query.definition
     how = {
-        Selection.PREFERRED: "depth first in order of preference; from a state and row that failed never again",
+        Selection.PREFERRED: "depth first, in order of preference; a state and row that failed are not tried again",
         Selection.ALL_MATCHES: "depth first, every way",
         Selection.FIRST_COMPLETED: "partial matches are carried along, with their aggregates",
     }
@@ -145,7 +147,7 @@ def _state_text(query: AnalyzedQuery, pipeline: Pipeline) -> str:
     if scan is not None and scan.algorithm == "basic":
         kept = "every event"
     if not _is_bounded(query, pipeline):
-        return f"{kept}, all of them to the end: no window bounds them"
+        return f"{kept}, all of them, to the end: no window bounds them"
     assert query.window is not None
     reach = window_text(query.window)
     return f"{kept}, of the last {reach} only" + (

@@ -24,7 +24,7 @@ from kleene.watching import watched
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Several queries; a stream that one makes with INTO can be read by others with FROM."""
+    """Several queries; one can make a stream with INTO that others read with FROM."""
 
     queries: tuple[Query, ...]
 
@@ -114,7 +114,8 @@ class Program:
     ) -> str:
         """Each query's explanation, as `Query.explain` gives it; arguments as in `match`.
 
-        With events, only for queries that read the input: those that read a stream of another query have no events.
+        With events, they are used only for queries that read the input: a query that reads another query's stream is
+        explained without.
         """
         calls = self._calls(
             params,
@@ -160,7 +161,7 @@ class Program:
         if isinstance(events, Mapping) or len(outside) > 1:
             names = [*self.names, *(events if isinstance(events, Mapping) else ())]
             raise SchemaError(
-                f"no stream '{printable(source)}' is given or made",
+                f"the stream '{printable(source)}' is neither an input nor made by a query",
                 definition.source.locate(definition.from_span),
                 f"Streams: {listed(names)}.{did_you_mean(source, names)} Give the inputs as a dict by stream name.",
             )
@@ -190,13 +191,13 @@ def _check_streams(found: Program) -> None:
             raise AnalysisError(
                 f"two results would be called '{printable(name)}'",
                 definition.source.locate(definition.into_span),
-                "Give each its own name after INTO; without one, a query is called by its place: query_1, query_2.",
+                "Give each its own name after INTO; a query without one is called query_1 or query_2, by its place.",
             )
         by_name[name] = definition
         for measure in definition.measures or ():
             if definition.into_stream and measure.name in (MATCH_START, MATCH_END):
                 raise AnalysisError(
-                    f"'{measure.name}' is the name of a composite event's own time",
+                    f"'{measure.name}' is the name of the composite event's own time",
                     definition.source.locate(measure.span),
                     "Choose another name after AS.",
                 )
@@ -217,7 +218,7 @@ def _in_order(queries: tuple[Query, ...], names: tuple[str, ...]) -> Iterator[tu
             raise AnalysisError(
                 f"the streams form a cycle: {' reads '.join(map(printable, circle))}",
                 query.source.locate(query.from_span),
-                "A query can only read a stream that is made without it.",
+                "A query can only read streams that do not depend on it.",
             )
         yield ready, waiting.pop(ready)
 

@@ -142,7 +142,7 @@ class TestMatch:
             (["--input", "query.sase"], 4, "nothing that can be read as events"),
             (["--input", "events.parquet", "--output", "found.xls"], 4, ".parquet, .csv or .json"),
             (["--input", "events.parquet", "--tie-break", "nothing"], 4, "no column 'nothing' to order by"),
-            (["--input", "events.parquet", "--format", "some"], 5, "Formats: all, non_overlapping"),
+            (["--input", "events.parquet", "--format", "some"], 5, "It can be: all, non_overlapping"),
         ],
     )
     def test_bad_arguments_say_what_to_do(self, arguments: list[str], code: int, words: str) -> None:
@@ -254,7 +254,7 @@ class TestOneAnswer:
             assert result.exit_code == 0, result.stderr
             assert result.stderr.strip() == (
                 f"warning: 2 events have the same ts as another event, and {decides} decides which comes first: in "
-                "process and on Spark the results may differ. Name a column that decides with --tie-break."
+                "process and on Spark the results may differ. Use --tie-break to name a column that decides."
             )
             decided = kleene("match", "query.sase", "-i", "events.csv", "-b", "ts", "--tie-break", "took", *where)
             assert (decided.exit_code, decided.stderr.strip()) == (0, "")
@@ -337,7 +337,8 @@ class TestStream:
         assert other.exit_code == 5
         assert other.stderr.splitlines()[-2:] == [
             "error: the checkpoint was written by another query, by other options, or for other columns",
-            "Go on with what it was written with, or begin anew with another --output.",
+            "Go on with the query, options and columns that it was written with, "
+            "or start over with a new checkpoint and a new output.",
         ]
         assert "Traceback" not in other.stderr
 
@@ -374,10 +375,10 @@ class TestStream:
         [
             (["--input", "nothing"], "'nothing' holds nothing that can be read as events"),
             (["--input", "nowhere"], "no file or folder 'nowhere'"),
-            (["--input", "events.parquet"], "'events.parquet' is a file, and a stream reads a folder"),
+            (["--input", "events.parquet"], "'events.parquet' is a file, but a stream reads a folder"),
             (["--input", "readings", "--output", "readings/found"], "the output 'readings/found' is an input"),
             (["--input", "readings", "--output", "found.csv"], "a stream writes Parquet"),
-            (["--input", "readings", "--output", "full"], "the output 'full' exists, and no stream wrote it"),
+            (["--input", "readings", "--output", "full"], "the output 'full' exists, but no stream wrote it"),
             (["--input", "readings", "--output", "old"], "a stream whose checkpoint is not at 'old/_checkpoint'"),
             (
                 ["--input", "readings", "--output", "new", "--checkpoint", "begun"],
@@ -398,7 +399,7 @@ class TestStream:
         Path("stream.sase").write_text("EVENT Shelf a; EVENT Exit b")
         result = stream("--watermark", "1 hour")
         assert result.exit_code == 5
-        assert "one query, and the file has 2" in result.stderr
+        assert "one query, but the file has 2" in result.stderr
 
 
 @pytest.mark.usefixtures("folder")

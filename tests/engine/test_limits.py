@@ -45,7 +45,7 @@ QUERIES = {
 @pytest.mark.parametrize("name", QUERIES)
 def test_match_limit_names_itself_and_how_far_the_call_came(name: str, engine: str) -> None:
     query, table, options = QUERIES[name]
-    with pytest.raises(kleene.LimitError, match=r"more matches than the match limit of 3; it came to event [\d,]+ of "):
+    with pytest.raises(kleene.LimitError, match=r"the match limit of 3; it had reached event [\d,]+ of "):
         query.match(table, engine=kleene.EngineOptions(engine, match_limit=3), **options)
     found = query.match(table, engine=engine, **options).num_rows
     assert query.match(table, engine=kleene.EngineOptions(engine, match_limit=found), **options).num_rows == found
@@ -64,7 +64,7 @@ def test_memory_limit_says_what_grew(name: str) -> None:
     query, table, options = QUERIES[name]
     table = events(17, "B") if name == "runs" else events(400)
     with pytest.raises(
-        kleene.LimitError, match=r"memory limit of 1\.\d MB: .* would take \d+\.\d MB; it came to event"
+        kleene.LimitError, match=r"memory limit of 1\.\d MB: .* would take \d+\.\d MB; it had reached event"
     ):
         query.match(table, engine=kleene.EngineOptions("generated", memory_limit=1 << 20), **options)
 
@@ -164,7 +164,7 @@ def test_an_error_reaches_whoever_reads_the_batches() -> None:
 
 
 def test_batches_are_for_events_in_this_process() -> None:
-    with pytest.raises(kleene.SchemaError, match="says its own order"):
+    with pytest.raises(kleene.SchemaError, match="sets its own order"):
         ROWS.match_batches(events(3), order_by="t")
 
 

@@ -122,7 +122,7 @@ def test_a_column_that_is_called_like_a_path_is_meant():
         ("payload[0]", ["'payload' has no field 0"]),
         ("payload.user.id.x", ["'payload.user.id' is of type int64", "no part 'x'"]),
         ("tags.x", ["'tags' is of type list", "positions from 0"]),
-        ("scores[1]", ["'scores' has keys of type string, and 1 is none"]),
+        ("scores[1]", ["'scores' has keys of type string, not 1"]),
         ("payload.user", ["struct"]),
         ("nope.x", ["no attribute 'nope.x'"]),
     ],

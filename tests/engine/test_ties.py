@@ -41,7 +41,7 @@ def test_the_user_is_warned_with_count_columns_and_a_way_out() -> None:
         kleene.sase(SEQUENCE).match(events(AB), order_by="t")
     assert [str(one.message) for one in caught] == [
         "2 events have the same t as another event of their id, and the order of the input decides which comes first: "
-        "in process and on Spark the results may differ. Name a column that decides with tie_break."
+        "in process and on Spark the results may differ. Use tie_break to name a column that decides."
     ]
 
 

@@ -54,7 +54,11 @@ def test_unused_predicate_is_a_warning() -> None:
 
 @pytest.mark.parametrize(
     ("result", "words"),
-    [("z", "gave 'z', and a condition is True or False"), (1, "gave 1, and a condition"), ([], "gave \\[\\]")],
+    [
+        ("z", "returned 'z', but a condition is True or False"),
+        (1, "returned 1, but a condition"),
+        ([], "returned \\[\\]"),
+    ],
 )
 def test_condition_that_a_function_gives_is_true_or_false(result: object, words: str) -> None:
     query = kleene.regex(
@@ -86,9 +90,9 @@ def test_scalars_of_numpy_are_values() -> None:
         ({"predicates": None}, "predicates is a dict by name"),
         ({"output": ["Count()"]}, "output is a dict by name"),
         ({"predicates": {"a": lambda t: True}}, "functions={…}"),
-        ({"predicates": {".": "t > 1"}}, "have names"),
-        ({"functions": {"f": 5}}, "does not fit"),
-        ({"output": {"n": "f(t)"}, "functions": {"f": abs}}, "in predicates only"),
+        ({"predicates": {".": "t > 1"}}, "is not a name"),
+        ({"functions": {"f": 5}}, "but must be text"),
+        ({"output": {"n": "f(t)"}, "functions": {"f": abs}}, "can only be called in predicates"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_refused(change: dict, words: str) -> None:

@@ -26,36 +26,36 @@ OPEN = kleene.sase("EVENT SEQ(A a, A b) WITHIN T RETURN a.t AS a, b.t AS b")
 # --- values ----------------------------------------------------------------------------------------------------------
 
 WRONG = [
-    (lambda: EngineOptions("compild"), "there is no engine 'compild'", "Did you mean 'compiled'?"),
-    (lambda: EngineOptions(None), "there is no engine None", "Engines: auto, compiled, generated, reference."),
-    (lambda: EngineOptions(algorithm="merged"), "there is no algorithm 'merged'", "Did you mean 'merge'?"),
-    (lambda: EngineOptions(run_limit=0), "run_limit is a whole number from 1 up, and 0 was given", None),
-    (lambda: EngineOptions(run_limit=True), "run_limit is a whole number from 1 up, and True was given", None),
+    (lambda: EngineOptions("compild"), "engine cannot be 'compild'", "Did you mean 'compiled'?"),
+    (lambda: EngineOptions(None), "engine cannot be None", "It can be: auto, compiled, generated, reference."),
+    (lambda: EngineOptions(algorithm="merged"), "algorithm cannot be 'merged'", "Did you mean 'merge'?"),
+    (lambda: EngineOptions(run_limit=0), "run_limit is a whole number from 1 up, but 0 was given", None),
+    (lambda: EngineOptions(run_limit=True), "run_limit is a whole number from 1 up, but True was given", None),
     (lambda: EngineOptions(memory_limit="2 XB"), "memory_limit is a number of bytes from 1,000,000 up", "'2 GB'"),
-    (lambda: EngineOptions(match_limit=2.5), "match_limit is a whole number from 1 up, and 2.5 was given", None),
-    (lambda: EngineOptions(time_limit=-1), "time_limit is a number of seconds above 0, and -1 was given", None),
+    (lambda: EngineOptions(match_limit=2.5), "match_limit is a whole number from 1 up, but 2.5 was given", None),
+    (lambda: EngineOptions(time_limit=-1), "time_limit is a number of seconds above 0, but -1 was given", None),
     (lambda: EngineOptions(time_limit=float("inf")), "time_limit is a number of seconds above 0", None),
     (lambda: EngineOptions(plan={"scam": "ais"}), "there is no hint 'scam'", "Did you mean 'scan'?"),
     (lambda: EngineOptions(plan={"scan": "aas"}), "the hint 'scan' cannot be 'aas'", "Did you mean 'ais'?"),
-    (lambda: EngineOptions(plan="ais"), "plan is a dict of hints, and 'ais' was given", "Hints: operators, "),
+    (lambda: EngineOptions(plan="ais"), "plan is a dict of hints, but 'ais' was given", "Hints: operators, "),
     (lambda: EngineOptions(plan={"operators": "nfa", "scan": "ais"}), "'scan' is for sequence operators", "nfa"),
-    (lambda: EngineOptions(statistics={"event": {}}), "statistics have no 'event'", "events, distinct"),
-    (lambda: EngineOptions(statistics={"events": {"A": -1}}), "is -1, and a count is a number from 0 up", None),
-    (lambda: SparkOptions("range"), "there is no layout 'range'", "Did you mean 'ranges'?"),
-    (lambda: SparkOptions(4), "there is no layout 4", "Layouts: auto, shuffled, presorted, ranges, in place."),
-    (lambda: SparkOptions("ranges", ranges=0), "ranges is a number from 1 to 4,096, and 0 was given", None),
-    (lambda: SparkOptions("ranges", ranges="off"), "ranges is a number from 1 to 4,096, and 'off' was given", None),
-    (lambda: SparkOptions(range_size="x"), "range_size is a number of events from 1 up, and 'x' was given", None),
-    (lambda: SparkOptions(pushdown="no"), "pushdown is True or False, and 'no' was given", None),
-    (lambda: SparkOptions(ranges=4), "ranges is for layout='ranges', and layout='auto' was given", "ranges=4"),
-    (lambda: SparkOptions("presorted", ranges=4), "and layout='presorted' was given", "leave ranges out"),
+    (lambda: EngineOptions(statistics={"event": {}}), "statistics has no 'event'", "events, distinct"),
+    (lambda: EngineOptions(statistics={"events": {"A": -1}}), "is -1, but a count is a number from 0 up", None),
+    (lambda: SparkOptions("range"), "layout cannot be 'range'", "Did you mean 'ranges'?"),
+    (lambda: SparkOptions(4), "layout cannot be 4", "It can be: auto, shuffled, presorted, ranges, in place."),
+    (lambda: SparkOptions("ranges", ranges=0), "ranges is a number from 1 to 4,096, but 0 was given", None),
+    (lambda: SparkOptions("ranges", ranges="off"), "ranges is a number from 1 to 4,096, but 'off' was given", None),
+    (lambda: SparkOptions(range_size="x"), "range_size is a number of events from 1 up, but 'x' was given", None),
+    (lambda: SparkOptions(pushdown="no"), "pushdown is True or False, but 'no' was given", None),
+    (lambda: SparkOptions(ranges=4), "ranges is for layout='ranges', but layout='auto' was given", "ranges=4"),
+    (lambda: SparkOptions("presorted", ranges=4), "but layout='presorted' was given", "leave ranges out"),
     (lambda: SparkOptions("in place", range_size=5), "range_size is for ranges that are cut", "Leave one of them out."),
     (lambda: SparkOptions("shuffled", range_size=5), "range_size is for ranges that are cut", "Leave one of them out."),
-    (lambda: SparkOptions("ranges", ranges=4, range_size=5), "contradict each other", "Give one of them."),
-    (lambda: StreamOptions(order="arival"), "order is 'time' or 'arrival', and 'arival' was given", "'arrival'?"),
-    (lambda: StreamOptions(unbounded_state=True), "unbounded_state is 'refuse' or 'allow', and True was given", None),
-    (lambda: StreamOptions(timeouts=1), "timeouts is True or False, and 1 was given", None),
-    (lambda: StreamOptions(buckets=0), "buckets is a number from 1 up, and 0 was given", None),
+    (lambda: SparkOptions("ranges", ranges=4, range_size=5), "cannot both be given", "Give only one of them."),
+    (lambda: StreamOptions(order="arival"), "order is 'time' or 'arrival', but 'arival' was given", "'arrival'?"),
+    (lambda: StreamOptions(unbounded_state=True), "unbounded_state is 'refuse' or 'allow', but True was given", None),
+    (lambda: StreamOptions(timeouts=1), "timeouts is True or False, but 1 was given", None),
+    (lambda: StreamOptions(buckets=0), "buckets is a number from 1 up, but 0 was given", None),
     (lambda: StreamOptions(watermark="soon"), "'soon' is not a length of time", 'watermark="10 minutes"'),
     (lambda: StreamOptions(watermark="1 s", max_ahead=5), "5 is not a length of time", 'max_ahead="1 hour"'),
     (lambda: StreamOptions(max_ahead="1 hour"), "max_ahead was given without watermark", 'max_ahead="1 hour"'),
@@ -93,14 +93,14 @@ def test_options_are_values(options: Any) -> None:
 
 CALLS = tuple(calls_of(PAIR))
 MISFITS = [
-    ({"spark": SparkOptions()}, "spark is for Spark DataFrames, and the input is in this process", "Leave spark out."),
-    ({"stream": StreamOptions()}, "stream is for streams, and the input is a table", "Leave stream out."),
-    ({"spark": "ranges"}, "spark is a kleene.SparkOptions, and 'ranges' was given", "kleene.SparkOptions('ranges', "),
-    ({"stream": {"order": "time"}}, "stream is a kleene.StreamOptions, and ", "kleene.StreamOptions(watermark="),
-    ({"engine": "compild"}, "there is no engine 'compild'", "Did you mean 'compiled'?"),
-    ({"engine": {"name": "auto"}}, "engine is the name of an engine or a kleene.EngineOptions, and ", "engine='compil"),
+    ({"spark": SparkOptions()}, "spark is for Spark DataFrames, but the input is in this process", "Leave spark out."),
+    ({"stream": StreamOptions()}, "stream is for streams, but the input is a table", "Leave stream out."),
+    ({"spark": "ranges"}, "spark is a kleene.SparkOptions, but 'ranges' was given", "kleene.SparkOptions('ranges', "),
+    ({"stream": {"order": "time"}}, "stream is a kleene.StreamOptions, but ", "kleene.StreamOptions(watermark="),
+    ({"engine": "compild"}, "engine cannot be 'compild'", "Did you mean 'compiled'?"),
+    ({"engine": {"name": "auto"}}, "engine is the name of an engine or a kleene.EngineOptions, but ", "engine='compil"),
     ({"params": {"T": 5}}, "the query has no parameter 'T'", "Its parameters: none."),
-    ({"params": 5}, "params are a dict of values by name, and 5 was given", "{'T': '12 hours'}"),
+    ({"params": 5}, "params are a dict of values by name, but 5 was given", "{'T': '12 hours'}"),
     ({"order_by": 5}, "order_by takes the name of a column or a list of names", "order_by='ts'"),
     ({"order_by": "x"}, "the input has no column 'x' to order by", "Columns: type, t, id."),
     ({"tie_break": {"t"}}, "tie_break takes the name of a column or a list of names", "tie_break="),
@@ -121,7 +121,7 @@ def test_every_call_knows_the_formats(call: str) -> None:
     error = error_of(lambda: calls_of(PAIR)[call](EVENTS, order_by="t", format="non_overlaping"))
     assert error is not None
     assert str(error) == (
-        "there is no format 'non_overlaping'\nFormats: all, non_overlapping. Did you mean 'non_overlapping'?"
+        "format cannot be 'non_overlaping'\nIt can be: all, non_overlapping. Did you mean 'non_overlapping'?"
     )
 
 
@@ -129,7 +129,8 @@ def test_every_call_knows_the_formats(call: str) -> None:
 def test_match_order_is_for_spark(call: str) -> None:
     error = error_of(lambda: calls_of(PAIR)[call](EVENTS, order_by="t", match_order=True))
     assert str(error) == (
-        "match_order is for Spark DataFrames, and rows found in this process are in order\nLeave match_order out."
+        "match_order is for Spark DataFrames, but the input is in this process, where rows are in order\n"
+        "Leave match_order out."
     )
 
 
@@ -137,7 +138,7 @@ def test_match_order_is_for_spark(call: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order_by": "t"}, "this query says its own order"),
+        ({"order_by": "t"}, "this query sets its own order"),
         ({"format": "non_overlapping"}, "format is for SASE queries"),
         ({"engine": EngineOptions(algorithm="basic")}, "algorithm is for SASE queries"),
         ({"engine": EngineOptions(plan={"scan": "ais"})}, "plan is for SASE queries"),

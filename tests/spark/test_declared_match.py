@@ -132,7 +132,7 @@ def test_schema_that_a_classic_data_frame_does_not_have(spark) -> None:
     with pytest.raises(kleene.SchemaError) as raised:
         PAIRS.match(spark.createDataFrame(EVENTS), order_by="t", schema=other)
     assert told(raised) == (
-        "the column 'price' of the DataFrame is int64, and the declared schema says double",
+        "the column 'price' of the DataFrame is int64, but the declared schema says double",
         "Declare the columns as they are.",
     )
 
@@ -144,7 +144,7 @@ def test_streams_are_refused(either_spark) -> None:
     with pytest.raises(kleene.UnsupportedError) as raised:
         query.match(stream.where("value > 1"), schema=schema)
     assert raised.value.message == (
-        "the DataFrame is a stream, and schema was given: a table function keeps nothing between micro-batches, so it "
+        "the DataFrame is a stream, but schema was given: a table function keeps nothing between micro-batches, so it "
         "would miss matches"
     )
     assert raised.value.hint is not None
@@ -158,7 +158,7 @@ def test_streams_are_refused(either_spark) -> None:
             {"spark": kleene.SparkOptions("in place")},
             "schema was given, so the query runs as a table function, which has one layout only",
         ),
-        ({"stream": kleene.StreamOptions()}, "stream is for streams, and schema is for tables"),
+        ({"stream": kleene.StreamOptions()}, "stream is for streams, but schema is for tables"),
     ],
 )
 def test_options_that_do_not_fit(spark, arguments, message) -> None:
@@ -170,11 +170,11 @@ def test_options_that_do_not_fit(spark, arguments, message) -> None:
 def test_inputs_that_do_not_fit(spark) -> None:
     with pytest.raises(kleene.UnsupportedError) as raised:
         PAIRS.match(EVENTS, order_by="t", schema=SCHEMA)
-    assert told(raised) == ("schema is for Spark DataFrames, and the input is in this process", "Leave schema out.")
+    assert told(raised) == ("schema is for Spark DataFrames, but the input is in this process", "Leave schema out.")
     frame = spark.createDataFrame(EVENTS)
     with pytest.raises(kleene.UnsupportedError) as raised:
         PAIRS.match({"Shelf": frame, "Exit": frame}, order_by="t", schema=SCHEMA)
-    assert raised.value.message == "schema declares the columns of one DataFrame, and a dict was given"
+    assert raised.value.message == "schema declares the columns of one DataFrame, but a dict was given"
 
 
 def test_what_needs_spark_is_refused(spark) -> None:
@@ -183,14 +183,14 @@ def test_what_needs_spark_is_refused(spark) -> None:
     with pytest.raises(kleene.UnsupportedError) as raised:
         median.match(frame, schema=SCHEMA)
     assert told(raised) == (
-        "'median' is not a function of Kleene, and a table function cannot have Spark compute it",
-        "Compute it in a column of the table before, or from the measures afterwards.",
+        "'median' is not a function of Kleene, and a table function cannot ask Spark for it",
+        "Compute it as a column of the table first, or from the measures afterwards.",
     )
     assert (raised.value.line, raised.value.column) == (1, 21)
     computed = kleene.match_recognize("PARTITION BY upper(tag) ORDER BY t MEASURES A.t AS t1 PATTERN (A)")
     with pytest.raises(kleene.UnsupportedError) as raised:
         computed.match(frame, schema=SCHEMA)
-    assert raised.value.message == ("the key 'upper(tag)' is an expression, and where schema is given keys are columns")
+    assert raised.value.message == ("the key 'upper(tag)' is an expression, but with schema, keys must be columns")
     clause = f"MATCH_RECOGNIZE ({FALLS})"
     text = f"SELECT * FROM declared_readings {clause} a JOIN declared_readings {clause} b ON a.tag = b.tag"
     frame.createOrReplaceTempView("declared_readings")
@@ -198,7 +198,7 @@ def test_what_needs_spark_is_refused(spark) -> None:
         kleene.sql(spark, text, schema=SCHEMA)
     spark.catalog.dropTempView("declared_readings")
     assert raised.value.message == (
-        "schema declares the columns of one table, and the text has several MATCH_RECOGNIZE clauses"
+        "schema declares the columns of one table, but the text has several MATCH_RECOGNIZE clauses"
     )
 
 

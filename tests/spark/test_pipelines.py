@@ -106,9 +106,9 @@ def test_clause_in_sql_text(ran: Path) -> None:
 def test_what_is_refused_is_refused_in_our_words(ran: Path) -> None:
     told = json.loads((ran / "transformations" / "told.json").read_text())
     assert told == {
-        "stream": "the DataFrame is a stream, and schema was given: a table function keeps nothing between "
+        "stream": "the DataFrame is a stream, but schema was given: a table function keeps nothing between "
         "micro-batches, so it would miss matches",
-        "text": "Spark's parser cannot be asked for a schema in a query function of a pipeline",
-        "two": "schema declares the columns of one table, and the text has several MATCH_RECOGNIZE clauses",
-        "none": "in a query function of a pipeline Spark cannot be asked for the columns of a DataFrame",
+        "text": "a query function of a pipeline cannot use Spark's parser to read a schema",
+        "two": "schema declares the columns of one table, but the text has several MATCH_RECOGNIZE clauses",
+        "none": "a query function of a pipeline cannot ask Spark for the columns of a DataFrame",
     }

@@ -145,28 +145,28 @@ def constant(value: object) -> AnalyzeArgument:
     ("query", "named", "message"),
     [
         (constant("EVENT Shelf a"), {}, "no order key is given"),
-        (constant("EVENT Shelf a"), {"language": constant("perl")}, "language takes a name, and 'perl' was given"),
+        (constant("EVENT Shelf a"), {"language": constant("perl")}, "language takes a name, but 'perl' was given"),
         (
             constant("EVENT Shelf a"),
             {"order_by": constant(7)},
-            "order_by takes the name of a column or an array of names, and 7 was given",
+            "order_by takes the name of a column or an array of names, but 7 was given",
         ),
         (constant("EVENT Shelf a"), {"order_by": constant(["x"])}, "the schema has no column 'x' to order by"),
-        (constant(7), {}, "query takes a text, and 7 was given"),
+        (constant(7), {}, "query takes a text, but 7 was given"),
         (
             AnalyzeArgument(NullType(), None, False, False),
             {},
-            "query is not a constant, and the columns of the result depend on it",
+            "query must be a constant, since the columns of the result depend on it",
         ),
         (
             constant("PARTITION BY upper(tag) ORDER BY t MEASURES A.t AS t1 PATTERN (A)"),
             {},
-            "the key 'upper(tag)' is an expression, and kleene_match splits and sorts by columns",
+            "the key 'upper(tag)' is an expression, but kleene_match splits and sorts by columns",
         ),
         (
             constant("ORDER BY t MEASURES median(A.t) AS m PATTERN (A)"),
             {},
-            "'median' is not a function of Kleene, and a table function cannot have Spark compute it",
+            "'median' is not a function of Kleene, and a table function cannot ask Spark for it",
         ),
     ],
 )
@@ -195,4 +195,4 @@ def test_names_are_quoted_in_what_spark_is_told() -> None:
 def test_name_that_is_none(spark) -> None:
     with pytest.raises(kleene.SchemaError) as raised:
         kleene.register(spark, "a b")
-    assert raised.value.message == "name takes the name of a function, and 'a b' was given"
+    assert raised.value.message == "name takes the name of a function, but 'a b' was given"

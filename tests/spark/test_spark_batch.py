@@ -137,7 +137,7 @@ def test_names_with_dots_backticks_and_spaces(spark) -> None:
 
 def test_inputs_whose_columns_differ_in_case_only_are_an_error(either_spark) -> None:
     frames = {"A": either_spark.sql("SELECT 1 AS t, 2 AS X"), "B": either_spark.sql("SELECT 1 AS t, 2 AS x")}
-    with pytest.raises(kleene.SchemaError, match="columns of the inputs that Spark takes for one"):
+    with pytest.raises(kleene.SchemaError, match="Spark cannot tell these columns of the inputs apart"):
         kleene.sase("EVENT SEQ(A a, B b)").match(frames, order_by="t")
 
 

@@ -96,7 +96,7 @@ def test_presorted_input_is_neither_shuffled_nor_sorted(spark) -> None:
     ("rows", "words"),
     [
         ([*SORTED[:5], *SORTED[6:8], SORTED[5]], "not in the order of 't'"),
-        ([*SORTED, *SORTED[:3]], "do not stand together"),
+        ([*SORTED, *SORTED[:3]], "are not next to each other"),
     ],
 )
 def test_presorted_input_that_is_not_is_an_error(rows: list[tuple], words: str, spark) -> None:

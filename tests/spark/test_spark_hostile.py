@@ -114,7 +114,7 @@ def test_wrong_call_among_several_measures_is_the_one_that_is_shown(either_spark
 
 def test_key_may_not_take_the_place_of_a_column(spark) -> None:
     frame = spark.createDataFrame([(1, "x", 5)], ["t", "s", "REVERSE(s)"])
-    with pytest.raises(kleene.AnalysisError, match="the input has a column that is called like this key"):
+    with pytest.raises(kleene.AnalysisError, match="the input has a column with the name of this key"):
         kleene.match_recognize("PARTITION BY reverse(s) ORDER BY t PATTERN (A)").match(frame)
 
 

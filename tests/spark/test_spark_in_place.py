@@ -149,7 +149,7 @@ def test_names_of_results_may_be_those_of_events(spark) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        (QUERY.replace("MAXLENGTH 6", ""), "no MAXLENGTH or WITHIN bounds"),
+        (QUERY.replace("MAXLENGTH 6", ""), "neither MAXLENGTH nor WITHIN bounds"),
         (QUERY.replace("ORDER BY t", "ORDER BY s"), "pieces are sorted by numbers or times"),
     ],
 )

@@ -32,7 +32,7 @@ IN_PROCESS = {"match_batches": "match_batches reads events in this process", "pr
 @pytest.mark.parametrize("call", ON_SPARK)
 def test_stream_options_are_for_streams(frame: DataFrame, call: str) -> None:
     error = error_of(lambda: calls_of(PAIR)[call](frame, order_by="ts", stream=StreamOptions(order="arrival")))
-    assert str(error) == "stream is for streams, and the input is a table\nLeave stream out."
+    assert str(error) == "stream is for streams, but the input is a table\nLeave stream out."
 
 
 @pytest.mark.parametrize("call", IN_PROCESS)

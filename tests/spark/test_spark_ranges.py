@@ -139,5 +139,5 @@ def test_query_without_a_bound_is_not_cut(spark) -> None:
     frame = spark.range(10).selectExpr("id AS t")
     query = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A B+) DEFINE B AS B.t > A.t")
     assert query.match(frame).count() == 1
-    with pytest.raises(kleene.UnsupportedError, match="no MAXLENGTH or WITHIN bounds"):
+    with pytest.raises(kleene.UnsupportedError, match="neither MAXLENGTH nor WITHIN bounds"):
         query.match(frame, spark=kleene.SparkOptions("ranges", ranges=2))

@@ -120,10 +120,10 @@ def test_clause_is_cut_out_of_any_query(text: str, expected: list[tuple], spark)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("SELECT * FROM trades WHERE t > 0 {C}", "behind WHERE, not behind a table"),
-        ("SELECT * FROM trades ORDER BY t LIMIT 1 {C}", "behind ORDER, not behind a table"),
-        ("SELECT * FROM trades a JOIN trades b ON a.t = b.t {C}", "behind ON, not behind a table"),
-        ("CREATE TEMP VIEW v AS SELECT * FROM trades {C}", "a view cannot hold MATCH_RECOGNIZE"),
+        ("SELECT * FROM trades WHERE t > 0 {C}", "after WHERE, not after a table"),
+        ("SELECT * FROM trades ORDER BY t LIMIT 1 {C}", "after ORDER, not after a table"),
+        ("SELECT * FROM trades a JOIN trades b ON a.t = b.t {C}", "after ON, not after a table"),
+        ("CREATE TEMP VIEW v AS SELECT * FROM trades {C}", "a view cannot contain MATCH_RECOGNIZE"),
     ],
 )
 def test_clause_behind_something_else_is_refused(text: str, words: str, spark) -> None:
@@ -162,7 +162,7 @@ def test_error_in_a_second_clause_has_its_position_too(spark) -> None:
 
 
 def test_clause_behind_nothing_and_unclosed_clause(spark) -> None:
-    with pytest.raises(kleene.QuerySyntaxError, match="behind no table"):
+    with pytest.raises(kleene.QuerySyntaxError, match="after no table"):
         kleene.sql(spark, "SELECT * FROM MATCH_RECOGNIZE (ORDER BY t PATTERN (A))")
     with pytest.raises(kleene.QuerySyntaxError, match="never closed"):
         kleene.sql(spark, "SELECT * FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A)")

@@ -25,7 +25,7 @@ def test_notes_come_with_an_action_and_change_no_rows(spark) -> None:
     assert sorted(map(tuple, found.collect())) == [(1, 2), (1, 3)]
     assert kleene.last_notes(found) == (
         "2 events have the same t as another event of their id, and the order of their other values decides which "
-        "comes first: in process and on Spark the results may differ. Name a column that decides with tie_break.",
+        "comes first: in process and on Spark the results may differ. Use tie_break to name a column that decides.",
     )
     assert found.count() == 2
     assert found.alias("one").join(found.alias("other"), "a").count() == 4
@@ -82,5 +82,5 @@ def test_sql_on_a_classic_session(classic_spark) -> None:
 
 def test_frames_of_others_have_no_notes(spark) -> None:
     assert kleene.last_notes(spark.range(1)) == ()
-    with pytest.raises(kleene.UnsupportedError, match="the DataFrame that match returned"):
+    with pytest.raises(kleene.UnsupportedError, match="a DataFrame that match returned"):
         kleene.last_notes(table())

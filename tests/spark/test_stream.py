@@ -199,7 +199,7 @@ class TestRefused:
 
     def test_an_order_that_is_no_time(self, stream: DataFrame) -> None:
         query = kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 60")
-        self.refused(query, stream, "a timestamp, and 'price' is double", "order='arrival'", order_by="price")
+        self.refused(query, stream, "which is a timestamp, but 'price' is double", "order='arrival'", order_by="price")
 
     @pytest.mark.parametrize(
         ("query", "reason"),
@@ -207,7 +207,7 @@ class TestRefused:
             (kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id]"), "no WITHIN says when a run is over"),
             (
                 kleene.match_recognize("ORDER BY ts MEASURES 1 AS x PATTERN (A B+) DEFINE B AS B.price > A.price"),
-                "no WITHIN and no MAXLENGTH says when a match is over",
+                "neither WITHIN nor MAXLENGTH says when a match is over",
             ),
             (
                 kleene.match_recognize("ORDER BY ts MEASURES 1 AS x PATTERN (A $) DEFINE A AS A.price > 1"),
@@ -238,10 +238,10 @@ class TestRefused:
         [
             ({"match_order": True}, "match_order is for tables"),
             ({"layout": "presorted"}, "layout='presorted' is for tables"),
-            ({"order": "random"}, "order is 'time' or 'arrival', and 'random' was given"),
+            ({"order": "random"}, "order is 'time' or 'arrival', but 'random' was given"),
             ({"unbounded_state": "maybe"}, "unbounded_state is 'refuse' or 'allow'"),
             ({"buckets": 0}, "buckets is a number from 1 up"),
-            ({"engine": "reference"}, "only the compiled engine goes through a stream"),
+            ({"engine": "reference"}, "only the compiled engine takes events piece by piece"),
         ],
     )
     def test_options_that_make_no_sense(self, stream: DataFrame, options: dict, words: str) -> None:
@@ -269,7 +269,7 @@ class TestRefused:
     @pytest.mark.parametrize("option", [{"order": "arrival"}, {"timeouts": True}])
     def test_options_of_streams_on_tables(self, streaming: SparkSession, option: dict) -> None:
         table = streaming.createDataFrame(table_of([("Exit", 0, 1, 0)]), SCHEMA)
-        self.refused(SEQUENCE, table, "is for streams, and the input is a table", order_by="ts", **option)
+        self.refused(SEQUENCE, table, "is for streams, but the input is a table", order_by="ts", **option)
 
     def test_a_program_in_arrival_order_behind_a_negation_at_the_end(self, stream: DataFrame) -> None:
         program = kleene.program(
@@ -331,7 +331,7 @@ def test_on_spark_connect(
     write_files(events, tmp_path / "in", 2)
     frame = stream_of(remote_spark, tmp_path / "in")
     if not hasattr(frame.groupBy("id"), "transformWithStateInPandas"):  # PySpark 4.0
-        with pytest.raises(kleene.UnsupportedError, match="no stateful operator for streams by Spark Connect"):
+        with pytest.raises(kleene.UnsupportedError, match="no stateful operator for streams with Spark Connect"):
             SEQUENCE.match(frame, order_by="ts")
         return
     found = SEQUENCE.match(frame, order_by="ts", engine="generated")

@@ -148,13 +148,13 @@ class TestRefused:
 
     def test_a_time_that_is_no_point_in_time(self, streaming: SparkSession, tmp_path: Path) -> None:
         stream = unmarked(streaming, tmp_path).selectExpr("type", "id", "CAST(ts AS TIMESTAMP_NTZ) AS ts")
-        with pytest.raises(kleene.UnsupportedError, match="are for points in time, and 'ts' is timestamp_ntz"):
+        with pytest.raises(kleene.UnsupportedError, match="are for points in time, but 'ts' is timestamp_ntz"):
             SEQUENCE.match(stream, order_by="ts", **CLOCK)
 
     def test_tables(self, streaming: SparkSession) -> None:
         events = some_events(count=3)
         for table in (events, streaming.createDataFrame(events, SCHEMA)):
-            with pytest.raises(kleene.UnsupportedError, match="is for streams, and the input is a table"):
+            with pytest.raises(kleene.UnsupportedError, match="is for streams, but the input is a table"):
                 SEQUENCE.match(table, order_by="ts", **CLOCK)
-        with pytest.raises(kleene.UnsupportedError, match="is for streams, and the input is a table"):
+        with pytest.raises(kleene.UnsupportedError, match="is for streams, but the input is a table"):
             kleene.program("EVENT SEQ(Shelf a, Exit b) WITHIN 1 minute").match(events, order_by="ts", **CLOCK)

@@ -169,7 +169,7 @@ def test_going_on_from_earlier_metrics_counts_what_spark_has_forgotten() -> None
 
 
 def test_streaming_query_without_a_pattern() -> None:
-    with pytest.raises(kleene.UnsupportedError, match="tells nothing of patterns"):
+    with pytest.raises(kleene.UnsupportedError, match="does not find patterns"):
         kleene.stream_metrics(Query(report(0) | {"observedMetrics": {}}))
     assert str(kleene.stream_metrics(Query())) == "no micro-batch yet"
 

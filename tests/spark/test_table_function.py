@@ -233,7 +233,7 @@ def test_table_that_is_not_as_declared(spark, register) -> None:
         "Columns: tag, t.",
     )
     error = error_of(spark, text.format("tag, CAST(t AS STRING) AS t, type"))
-    assert error.message == "the column 't' of the table is string, and the declared schema says int64"
+    assert error.message == "the column 't' of the table is string, but the declared schema says int64"
     assert isinstance(error, kleene.SchemaError)
 
 
@@ -270,7 +270,7 @@ def test_errors_before_anything_runs() -> None:
         "Name the column that orders the events: tag, store, t, type, price.",
     )
     assert message(SCHEMA, order_by="ts")[0] == "the schema has no column 'ts' to order by"
-    assert message(7, order_by="t")[0] == "schema takes the columns of the input, and 7 was given"
+    assert message(7, order_by="t")[0] == "schema takes the columns of the input, but 7 was given"
     assert message(StructType([StructField("__kleene_x", LongType())]), order_by="t")[0].startswith(
         "the schema has a column '__kleene_x'"
     )
@@ -280,7 +280,7 @@ def test_errors_before_anything_runs() -> None:
 def test_text_that_spark_cannot_read(spark) -> None:
     with pytest.raises(kleene.SchemaError, match="Spark cannot read the schema: "):
         SASE.table_function("tag STRING t", order_by="t")
-    with pytest.raises(kleene.SchemaError, match="the schema is int, and columns are wanted"):
+    with pytest.raises(kleene.SchemaError, match="the schema is int, but columns are wanted"):
         SASE.table_function("INT", order_by="t")
 
 
@@ -288,5 +288,5 @@ def test_older_pyspark(monkeypatch) -> None:
     monkeypatch.delattr(F, "arrow_udtf")
     with pytest.raises(kleene.UnsupportedError) as raised:
         SASE.table_function(SCHEMA, order_by="t")
-    assert raised.value.message == "table functions on Arrow came with PySpark 4.1, and an older one is installed"
+    assert raised.value.message == "table functions on Arrow came with PySpark 4.1, but an older one is installed"
     assert raised.value.hint == "Install a newer one: pip install 'pyspark[sql]>=4.1,<5'"

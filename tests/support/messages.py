@@ -38,11 +38,10 @@ def pytest_configure(config: Any) -> None:
         made(self, message, location, hint)
         _note(f"{type(self).__name__}: {message}" + (f"\n      {hint}" if hint else ""))
 
-    def warn(message: Any, category: Any = None, *rest: Any, **more: Any) -> None:
+    def warn(message: Any, category: Any = None, stacklevel: int = 1, *rest: Any, **more: Any) -> None:
         if category is KleeneWarning:
             _note(f"KleeneWarning: {message}")
-        more["stacklevel"] = more.get("stacklevel", 1) + 1
-        warned(message, category, *rest, **more)
+        warned(message, category, stacklevel + 1, *rest, **more)
 
     KleeneError.__init__ = __init__  # type: ignore[method-assign]
     warnings.warn = warn  # type: ignore[assignment]

@@ -26,6 +26,7 @@ from kleene.schema import (
     fits_everywhere,
     is_numeric,
 )
+from kleene.wording import said
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 
@@ -75,17 +76,18 @@ def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
     if fits_everywhere(time_type):  # a column without a value, as a file has that holds nothing but names
         return UNKNOWN
     if not (isinstance(time_type, TimestampType) or time_type == DATE or is_numeric(time_type)):
-        raise SchemaError(
-            f"the order key '{printable(order_by[0])}' is {a_type(time_type)}, which is not a time",
-            hint="The first order column is a timestamp, a date or a number; further columns may be of any type.",
-        )
+        known = "The first order column is a timestamp, a date or a number; further columns may be of any type."
+        found, hint = a_type(time_type), known
+        if isinstance(time_type, OpaqueType):
+            found, hint = f"of type {time_type.name}", f"{time_type.advice} {known}"
+        raise SchemaError(f"the order key '{printable(order_by[0])}' is {found}, which is not a time", hint=hint)
     return time_type
 
 
 def _check_streams(definition: QueryDefinition, scope: Scope) -> None:
     if definition.from_stream is not None and definition.from_stream == definition.into_stream:
         raise scope.fail(
-            f"the query reads the stream '{printable(definition.from_stream)}' that it makes itself, a cycle",
+            f"the query reads the stream '{printable(definition.from_stream)}', which it makes itself: a cycle",
             definition.from_span,
             "Give the stream after INTO another name.",
         )
@@ -95,15 +97,19 @@ def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
     elements, schema = definition.components, scope.schema
     if all(isinstance(element, Negation) for element in elements):
         raise scope.fail(
-            "the pattern has only negative components, so that nothing could be reported",
+            "the pattern has only negative components, so there is nothing to report",
             definition.pattern.span,
             "Add a positive component, an event that makes the absence interesting: SEQ(Shelf a, !(Register b))",
         )
     types = sorted({event_type for element in elements for event_type in variable_of(element).types})
     if schema is not None and schema.by_type is None and schema.type_column is None and len(types) > 1:
+        way_out = said(
+            python="Name such a column with type_column=…, or give a dict of inputs by event type.",
+            shell="Name such a column with --type-column, or give each type its own --input TYPE=PATH.",
+        )
         raise SchemaError(
             f"the pattern names several event types ({listed(types)}), but no column of the input tells them apart",
-            hint=f"Name it with type_column=…, or give a dict of inputs by event type. Columns: {listed(schema)}.",
+            hint=f"{way_out} Columns: {listed(schema)}.",
         )
     if isinstance(elements[0], Negation):
         _need_time_window(definition, elements[0], "first", scope)
@@ -211,7 +217,7 @@ def _check_strategy(definition: QueryDefinition, key: tuple[str, ...], scope: Sc
     hint = "Add an equivalence test, for example [id], or use strict_contiguity."
     if definition.equivalence_tests:
         hint = (
-            "An event type of the pattern lacks the attribute of the equivalence test, so that it forms no partition."
+            "An event type of the pattern lacks the attribute of the equivalence test, so the test forms no partition."
         )
     raise scope.fail(
         "partition_contiguity needs an equivalence test that forms a partition", definition.strategy_span, hint
@@ -224,13 +230,13 @@ def _check_window(definition: QueryDefinition, time_type: Type, scope: Scope) ->
         return
     if window.unit is WindowUnit.ORDER_KEY and not is_numeric(time_type):
         raise scope.fail(
-            f"the window {window.size} has no unit, and the order key is {a_type(time_type)}",
+            f"the window {window.size} has no unit, but the order key is {a_type(time_type)}",
             window.span,
             f"Write WITHIN {window.size} seconds (or minutes, hours, days), or WITHIN {window.size} events.",
         )
     if window.unit is WindowUnit.TIME and is_numeric(time_type):
         raise scope.fail(
-            f"the window is a duration, and the order key is {a_type(time_type)}",
+            f"the window is a duration, but the order key is {a_type(time_type)}",
             window.span,
             "Write the number alone, in the units of the order key: WITHIN 100; or WITHIN 100 events.",
         )
@@ -285,7 +291,7 @@ def _check_output_names(query: AnalyzedQuery, scope: Scope) -> None:
             raise scope.fail(
                 f"the output would have two columns '{test.attribute}': the partition key and a column of the match",
                 test.span,
-                "Rename the column of the input, or say what to give out with RETURN.",
+                "Rename the column of the input, or choose the columns with RETURN.",
             )
     taken = {**dict.fromkeys(query.key, "the partition key"), MATCH_START: "the match", MATCH_END: "the match"}
     for element in query.definition.components:
@@ -295,7 +301,7 @@ def _check_output_names(query: AnalyzedQuery, scope: Scope) -> None:
                 f"the output would have two columns '{printable(variable.name or '')}': "
                 f"the variable and a column of {taken[variable.name]}",
                 variable.name_span,
-                "Rename the variable, or say what to give out with RETURN.",
+                "Rename the variable, or choose the columns with RETURN.",
             )
 
 

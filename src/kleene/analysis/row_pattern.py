@@ -150,9 +150,9 @@ class _Analysis:
         for node in ir.walk(expression):
             if isinstance(node, ir.PythonCall):
                 raise self.fail(
-                    f"the function '{printable(node.name)}' can be called in predicates only: its type is not known",
+                    f"the function '{printable(node.name)}' can only be called in predicates: its type is unknown",
                     node.span,
-                    "Give out its arguments, and call it on the result.",
+                    "Return its arguments, and call it on the result.",
                 )
         return typed(self.resolved(expression), self.scope)
 
@@ -165,7 +165,7 @@ class _Analysis:
         for item in definition.definitions:
             if not may_be_unused and item.variable not in self._variables:
                 raise self.fail(
-                    f"'{printable(item.variable)}' is defined but does not stand in the pattern",
+                    f"'{printable(item.variable)}' is defined, but the pattern does not have it",
                     item.span,
                     self._variables_hint(item.variable),
                 )
@@ -211,14 +211,14 @@ class _Analysis:
             self._check_regular_expression()
         if not definition.order_by:
             raise QuerySyntaxError(
-                "the clause has no ORDER BY, so that its rows would have no order", hint="Add: ORDER BY ts"
+                "the clause has no ORDER BY, so its rows would have no order", hint="Add: ORDER BY ts"
             )
         if definition.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
             for exclusion in _exclusions(definition.pattern):
                 raise self.fail(
                     "an exclusion {- -} is not allowed with ALL ROWS PER MATCH WITH UNMATCHED ROWS",
                     exclusion.span,
-                    "A row that is left out could not be told from an unmatched one; use SHOW or OMIT EMPTY MATCHES.",
+                    "Nothing could tell an excluded row from an unmatched one; use SHOW or OMIT EMPTY MATCHES.",
                 )
 
     def _check_regular_expression(self) -> None:
@@ -252,13 +252,13 @@ class _Analysis:
         is_time = isinstance(time_type, TimestampType) or time_type == DATE
         if window.unit is WindowUnit.TIME and not is_time:
             raise self.fail(
-                f"the window is a duration, and the first order column is {a_type(time_type)}",
+                f"the window is a duration, but the first order column is {a_type(time_type)}",
                 window.span,
                 "Write WITHIN and a number in the units of the order column, or WITHIN n ROWS.",
             )
         if window.unit is WindowUnit.ORDER_KEY and not is_numeric(time_type):
             raise self.fail(
-                f"the window {window.size} has no unit, and the first order column is {a_type(time_type)}",
+                f"the window {window.size} has no unit, but the first order column is {a_type(time_type)}",
                 window.span,
                 f"Write WITHIN {window.size} seconds (or minutes, hours, days), or WITHIN {window.size} ROWS.",
             )
@@ -308,9 +308,9 @@ class _Analysis:
                 raise self.fail("a key is computed from the row alone", node.span)
             if isinstance(node, ir.Attribute) and node.variable is not None:
                 raise self.fail(
-                    f"a key has no variables, and '{printable(node.variable)}' is taken for one",
+                    f"a key has no variables, but '{printable(node.variable)}' looks like one",
                     node.variable_span,
-                    f"Write: {printable(node.name)}. An alias of the table is not known inside of the clause.",
+                    f"Write: {printable(node.name)}. The clause does not know aliases of the table.",
                 )
         key = typed(self._with_columns(expression), self.scope)
         if isinstance(key.type, OpaqueType):
@@ -349,7 +349,7 @@ class _Analysis:
             return alike[0]
         if alike:
             raise self.fail(
-                f"'{printable(name)}' may be any of {listed(alike)}",
+                f"'{printable(name)}' could be any of {listed(alike)}",
                 attribute.name_span,
                 f'Write it in quotes: "{alike[0]}"',
             )
@@ -370,7 +370,7 @@ class _Analysis:
             hint = (
                 f"Variables and subsets: {listed(known)}. Columns: {listed(schema)}."
                 f"{did_you_mean(path.column, [*known, *schema])} "
-                "An alias of the table is not known inside of the clause."
+                "The clause does not know aliases of the table."
             )
         if attribute.name_span == NO_SPAN:  # an argument of the call, not a word of the query
             raise SchemaError(message, hint=hint)

@@ -65,7 +65,7 @@ def make_scope(components: tuple[Pattern, ...], source: SourceText, schema: Sche
             raise scope.fail(
                 f"a variable cannot be called '{printable(name)}'",
                 variable.name_span,
-                "Its name may hold anything but '#', '[' and ']'.",
+                "A name may hold anything but '#', '[' and ']'.",
             )
         if name in variables:
             raise scope.fail(
@@ -224,7 +224,7 @@ def _resolve_aggregate(aggregate: ir.Aggregate, scope: Scope, clause: Clause) ->
         variable = _known_variable(reference.variable, reference.variable_span, scope)
         if not variable.is_kleene:
             raise scope.fail(
-                f"{function} is over the events of a Kleene variable, and '{printable(variable.name)}' is one event",
+                f"{function} is over the events of a Kleene variable, but '{printable(variable.name)}' is one event",
                 reference.span,
                 f"Use the value itself, or declare the variable as Type+ {printable(variable.name)}[].",
             )
@@ -257,10 +257,10 @@ def _references_inside(aggregate: ir.Aggregate, scope: Scope) -> list[ir.Attribu
     for node in ir.walk(aggregate.argument):
         match node:
             case ir.Aggregate():
-                raise scope.fail("an aggregate cannot stand inside another", node.span)
+                raise scope.fail("an aggregate cannot contain another", node.span)
             case ir.Attribute(variable=None):
                 raise scope.fail(
-                    f"{aggregate.function} is over the events of a Kleene variable, and "
+                    f"{aggregate.function} is over the events of a Kleene variable, but "
                     f"'{printable(node.name)}' is one value",
                     node.span,
                     f"Write: {aggregate.function}(a[].{printable(node.name)})",

@@ -147,7 +147,7 @@ def _need(operand: ir.Expr, scope: Scope, who: str, fits: bool, what: str, hint:
             f"cannot compute with a value of type {found.name}", scope.source.locate(operand.span), found.advice
         )
     if not fits and not fits_everywhere(found):
-        raise scope.fail(f"{who} needs {what}, and this is {a_type(found)}", operand.span, hint)
+        raise scope.fail(f"{who} needs {what}, but this is {a_type(found)}", operand.span, hint)
 
 
 def _string(operand: ir.Expr, scope: Scope, who: str) -> ir.Expr:
@@ -404,7 +404,9 @@ def _typed_function(expression: ir.Function, scope: Scope) -> ir.Expr:
     given = len(expression.arguments)
     if given < least or (most is not None and given > most):
         wanted = f"{least}" if least == most else f"{least} or {most}" if most else f"at least {least}"
-        raise scope.fail(f"{name} takes {wanted} argument(s), and {given} are given", expression.name_span)
+        raise scope.fail(
+            f"{name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {given}", expression.name_span
+        )
     arguments, result = _function_types(expression, scope)
     return replace(expression, arguments=tuple(arguments), type=result)
 
@@ -428,7 +430,7 @@ def _function_types(expression: ir.Function, scope: Scope) -> tuple[list[ir.Expr
         case "round":
             number, *places = (_number(item, scope, name) for item in given)
             if places and not (isinstance(places[0], ir.Literal) and isinstance(places[0].value, int)):
-                raise scope.fail("the number of places to round to is a whole number, written out", places[0].span)
+                raise scope.fail("the number of places to round to must be a literal whole number", places[0].span)
             return [number, *places], type_of(number)
     # least, greatest, coalesce
     arguments = _alike(given, scope, f"use {name}", expression.span)

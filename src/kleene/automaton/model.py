@@ -157,8 +157,8 @@ class Accepting(Enum):
     """What a run that reaches F does to the others."""
 
     EVERY_RUN = "each run that reaches F is a match of its own; the others go on"
-    MOST_PREFERRED = "the first run to reach F, in the order of the edges, ends the others from its start"
-    LONGEST = "of the runs that reach F at an event the longest is the match; all others end"
+    MOST_PREFERRED = "the first run to reach F, in the order of the edges, ends all others with its start"
+    LONGEST = "of the runs that reach F at an event, the longest is the match; all others end"
 
 
 @dataclass(frozen=True, slots=True)

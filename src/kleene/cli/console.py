@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -18,6 +17,7 @@ from rich.text import Text
 
 from kleene.errors import AnalysisError, KleeneError, KleeneWarning, QuerySyntaxError, SchemaError
 from kleene.visible import visible
+from kleene.wording import speaking_to_shell
 
 
 class _Output(Console):
@@ -70,7 +70,7 @@ def note(text: str, style: str = "") -> None:
 
 
 def note_warning(text: str) -> None:
-    note(f"warning: {_in_options(text)}", "yellow")
+    note(f"warning: {text}", "yellow")
 
 
 def say_plainly(text: str) -> None:
@@ -82,7 +82,7 @@ def say_plainly(text: str) -> None:
 def errors() -> Iterator[None]:
     """What goes wrong as text and an exit code; only a bug shows its traceback."""
     try:
-        with _warnings_as_notes():
+        with speaking_to_shell(), _warnings_as_notes():
             yield
     except KleeneError as error:
         _fail(error)
@@ -131,38 +131,8 @@ def _fail(error: KleeneError) -> NoReturn:
     codes = ((QuerySyntaxError, QUERY_WRONG), (AnalysisError, QUERY_WRONG), (SchemaError, INPUT_WRONG))
     code = next((code for kind, code in codes if isinstance(error, kind)), FAILED)
     with suppress(OSError):
-        notes.print(Text("error: ", style="bold red") + shown(_in_options(str(error))), soft_wrap=True)
+        notes.print(Text("error: ", style="bold red") + shown(str(error)), soft_wrap=True)
     raise typer.Exit(code)
-
-
-_IN_OPTIONS = (
-    (r"df\.withWatermark\('.*?', '(.*?)'\) and order='time'", r'--watermark "\1" in place of --arrival'),
-    (r"Add \.withWatermark\(.*?, \"(.*?)\"\) to the stream, right before match", r'Add --watermark "\1"'),
-    (r'StreamOptions\(watermark="(.*?)", max_ahead="(.*?)"\)', r'--watermark "\1" --max-ahead "\2"'),
-    (r"StreamOptions\(order='arrival'\)|order='arrival'", "--arrival"),
-    (r'watermark="(.*?)"', r'--watermark "\1"'),
-    (r'max_ahead="(.*?)"', r'--max-ahead "\1"'),
-    (r"StreamOptions\(unbounded_state='allow'\)", "--unbounded-state"),
-    (r"another checkpointLocation", "another --output"),
-    (r"type_column=…, or use type_column=None", "--type-column"),
-    (
-        r"type_column=…, or give a dict of inputs by event type",
-        "--type-column, or give each type its own --input TYPE=PATH",
-    ),
-    (
-        r"Write: \{'Shelf': shelf_readings, 'Exit': exit_readings\}",
-        "Write: --input Shelf=shelf.csv --input Exit=exit.csv",
-    ),
-    (r"with tie_break\b", "with --tie-break"),
-    (r", or give it to the call: params=\{.*?\}", ""),
-)
-
-
-def _in_options(text: str) -> str:
-    """The text with what arguments of `match` are called on the command line."""
-    for words, option in _IN_OPTIONS:
-        text = re.sub(words, option, text)
-    return text
 
 
 def _drop(stream: TextIO) -> None:

@@ -56,8 +56,8 @@ def _clause_in(text: str) -> str:
     """The text, which is a clause; a whole SELECT is for Spark."""
     if re.match(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(SELECT|WITH)\b", text, re.IGNORECASE | re.DOTALL):
         raise UnsupportedError(
-            "the file has a whole SQL query, and the command line takes a MATCH_RECOGNIZE clause by itself",
-            hint="Write what stands inside of MATCH_RECOGNIZE ( … ); run whole queries from Python: kleene.sql(…).",
+            "the file has a whole SQL query, but the command line takes a MATCH_RECOGNIZE clause alone",
+            hint="Write what stands inside MATCH_RECOGNIZE ( … ); run whole queries from Python: kleene.sql(…).",
         )
     return text
 
@@ -74,7 +74,7 @@ def _regex_query(text: str, shown: str) -> Query:
     odd = next((name for name in arguments if name not in known), None)
     missing = next((name for name in sorted(wanted) if name not in arguments), None)
     if odd is not None or missing is not None:
-        what = f"has no '{missing}'" if odd is None else f"has '{printable(odd)}', which means nothing"
+        what = f"has no '{missing}'" if odd is None else f"has '{printable(odd)}', which is not a setting"
         raise QuerySyntaxError(f"'{shown}' {what}", hint=f"It may have: {listed(sorted(known))}. {example}")
     return regex(**arguments)
 
@@ -88,7 +88,7 @@ def read_inputs(inputs: list[str], zone: str, form: Form = PLAIN) -> Inputs:
         name, separator, path = item.partition("=")
         if not separator:
             raise SchemaError(
-                f"several inputs are given, and '{printable(item)}' does not say which event type it holds",
+                f"several inputs are given, but '{printable(item)}' does not say which event type it holds",
                 hint="Write each as TYPE=PATH: --input Shelf=shelf.parquet --input Exit=exit.parquet",
             )
         if name in found:
@@ -117,7 +117,7 @@ def _path_of(text: str) -> Path:
 def read_form(delimiter: str, nulls: list[str] | None, schema: str | None, casts: list[str] | None) -> Form:
     """What the options say about how files are written."""
     if len(delimiter.replace("\\t", "\t")) != 1:
-        raise SchemaError(f"a delimiter is one character, and '{printable(delimiter)}' was given")
+        raise SchemaError(f"a delimiter is one character, but '{printable(delimiter)}' was given")
     types = {} if schema is None else dict(told_types(schema))
     for item in casts or ():
         name, separator, type_ = item.partition("=")

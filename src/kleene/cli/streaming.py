@@ -25,7 +25,7 @@ from kleene.show import match_table, stream_view, value_text
 def single(queries: Program) -> Query:
     if len(queries.queries) > 1:
         raise UnsupportedError(
-            f"a stream is matched with one query, and the file has {len(queries.queries)}",
+            f"a stream is matched with one query, but the file has {len(queries.queries)}",
             hint="Put each into a file of its own, and start a stream for it.",
         )
     return queries.queries[0]
@@ -35,8 +35,8 @@ def check_folders(files: Inputs) -> None:
     for part in parts_of(files):
         if not part.path.is_dir():
             raise SchemaError(
-                f"'{printable(str(part.path))}' is a file, and a stream reads a folder that files are put into",
-                hint="Name its folder; or find the matches of the file with kleene match.",
+                f"'{printable(str(part.path))}' is a file, but a stream reads a folder that files are put into",
+                hint="Name its folder, or find the matches of the file with kleene match.",
             )
 
 
@@ -46,7 +46,7 @@ def stream_places(output_path: Path | None, checkpoint: Path | None) -> Iterator
     if output_path is not None:
         if output_path.suffix.lower() in (".csv", ".json"):
             raise SchemaError(
-                f"a stream writes Parquet, and the output is '{printable(str(output_path))}'",
+                f"a stream writes Parquet, but the output is '{printable(str(output_path))}'",
                 hint="Choose another name.",
             )
         yield output_path, output_path / "_checkpoint" if checkpoint is None else checkpoint
@@ -179,7 +179,7 @@ def _summarize(metrics: Any, was_stopped: bool, target: Path | None, checkpoint:
         waiting = f"{counted(metrics.waiting, 'event')} for the watermark, {counted(metrics.runs, 'open run')}"
         say(Text(f"still waiting: {least}{waiting}"))
     if target is None:
-        hint = "nothing was written; with --output the matches are, and the next run goes on where this one ended"
+        hint = "nothing was written; with --output matches are written, and the next run goes on where this one ended"
         say(Text(hint), soft_wrap=True)
     else:
         say(shown(f"matches     {target}"), soft_wrap=True)

@@ -345,7 +345,7 @@ def explain(
                 f"--{'analyze' if analyze else 'code'} needs events", hint="Name them with --input, and --order-by."
             )
         if svg and len(queries.queries) > 1:
-            raise UnsupportedError("one picture shows one query", hint="Put the query into a file of its own.")
+            raise UnsupportedError("a picture shows only one query", hint="Put the query into a file of its own.")
         text = queries.explain(events, **options)
         if dot or svg or code:
             say_plainly(text)

@@ -45,7 +45,7 @@ def _named(names: Iterable[str], path: Path) -> dict[str, Path]:
         file_name = f"{path.stem}.{in_file_name(name)}{path.suffix}"
         if len(os.fsencode(file_name)) > _LONGEST_NAME:
             raise SchemaError(
-                f"the stream '{printable(name)}' has too long a name for a file",
+                f"the stream '{printable(name)}' has a name that is too long for a file",
                 hint="Give it a shorter one with INTO.",
             )
         # Some file systems take letters of either case, and accents written in either way, for the same.
@@ -110,7 +110,7 @@ def _check_writable(target: Path) -> None:
     shown = printable(str(target))
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(target)) and not os.path.exists(target.parent):
         raise SchemaError(
-            f"'{shown}' is not on this machine, and the command line writes to local files only",
+            f"'{shown}' is not on this machine, but the command line writes to local files only",
             hint="Write to a local path and copy it from there, or use Query.match on Spark from Python.",
         )
     try:

@@ -41,7 +41,7 @@ def analyzed(plan: Plan, table: pa.Table) -> Analysis:
     if "read" in meter.operators:
         whole.append(f"reading columns: {_time(meter.seconds('read'))}")
     if runner.choice.name == "reference" and plan.pipeline is not None:
-        whole.append("the plain interpreter answered: operators have no figures")
+        whole.append("the plain interpreter answered, so operators have no figures")
     return Analysis(_of_operators(meter, plan.pipeline), whole)
 
 

@@ -92,13 +92,13 @@ class Budget:
 
     def _how_far(self) -> str:
         matches = "1 match" if self._found == 1 else f"{self._found:,} matches"
-        return f"it came to event {self._at:,} of {self._events:,} and had found {matches}"
+        return f"it had reached event {self._at:,} of {self._events:,} and found {matches}"
 
 
 def too_many_partial_matches(
     run_limit: int,
     key: Mapping[str, Any],
-    hint: str = "Let the pattern begin with a stricter predicate, or raise run_limit.",
+    hint: str = "Begin the pattern with a stricter predicate, or raise run_limit.",
 ) -> LimitError:
     where = ", ".join(f"{name} = {value!r}" for name, value in key.items())
     return LimitError(

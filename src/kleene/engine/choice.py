@@ -21,15 +21,18 @@ TINY, SMALL = 1_000, 10_000
 """Up to so many events the interpreter is done before machine code is read from disk, or made."""
 CompiledEngine = RunEngine | SequenceEngine | RowEngine | RegexEngine
 _REASONS = {
-    "auto": f"machine code made for this query; up to {SMALL:,} events, if none is at hand, the interpreter answers",
-    "compiled": "machine code made for this query, as was asked for",
+    "auto": f"machine code made for this query; up to {SMALL:,} events, the interpreter answers if no code is at hand",
+    "compiled": "machine code made for this query, as requested",
     "generated": "the code made for this query, as plain Python",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`name` is compiled, generated, reference, or nothing, for a query that has no matches."""
+    """What runs a query. `name` is compiled, generated, reference, or nothing, for a query that has no matches.
+
+    `reason` is a noun phrase that fits after "the query is run by …"; what follows it there may say why.
+    """
 
     name: str
     reason: str
@@ -48,26 +51,28 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
     """
     _check_algorithm(plan)
     if plan.engine == "reference":
-        return Choice("reference", "the plain interpreter, as was asked for", Interpreter(plan))
+        return Choice("reference", "the plain interpreter, as requested", Interpreter(plan))
     if plan.pipeline is not None and plan.pipeline.is_empty:
-        return Choice("nothing", "no match can exist, so that no event is read", NoMatchEngine())
+        return Choice("nothing", "an empty engine: no match can exist, so no event is read", NoMatchEngine())
     name = "compiled" if plan.engine == "auto" else plan.engine
     try:
         engine = _engine_of(plan, name == "compiled")
         if plan.query.schema is not None:
             engine.generated(frozenset(plan.query.schema) if nullable is None else nullable)
-    except (NotExpressibleError, UnsupportedError) as reason:
-        problem = reason.message if isinstance(reason, UnsupportedError) else str(reason)
+    except NotExpressibleError as missing:
+        problem = f"has no code for {missing}"
     except RecursionError:
-        problem = "expressions that nest so deeply"
+        problem = "has no code for expressions nested this deeply"
+    except UnsupportedError as limit:
+        problem = f"cannot run this query: {limit.message}"
     else:
         return Choice(name, _REASONS[plan.engine], engine)
     if plan.engine != "auto" or plan.hints.given():
         raise UnsupportedError(
-            f"the {name} engine cannot run this query: {problem}",
+            f"the {name} engine {problem}",
             hint="Use engine='auto' or 'reference', without hints.",
         )
-    why = f"the plain interpreter, since the compiled engine has no code for {problem}"
+    why = f"the plain interpreter, since the compiled engine {problem}"
     return Choice("reference", why, Interpreter(plan))
 
 
@@ -77,10 +82,10 @@ def _check_algorithm(plan: Plan) -> None:
     if plan.engine == "reference":
         if plan.algorithm not in ("auto", "basic"):
             raise UnsupportedError(
-                f"the reference engine has no algorithm '{plan.algorithm}'", hint="Leave out engine, or algorithm."
+                f"the reference engine has no algorithm '{plan.algorithm}'", hint="Leave out engine or algorithm."
             )
         if plan.hints.given():
-            raise UnsupportedError("the reference engine has no plans", hint="Leave out engine, or plan.")
+            raise UnsupportedError("the reference engine takes no plan", hint="Leave out engine or plan.")
 
 
 _ENGINES: dict[int, CompiledEngine] = {}

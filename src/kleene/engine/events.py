@@ -156,5 +156,5 @@ def null_order_key(name: str, count: int, what: str = "NULL") -> ExecutionError:
     rows = "row has" if count == 1 else "rows have"
     return ExecutionError(
         f"{count:,} {rows} no order key: the column '{printable(name)}' is {what} there",
-        hint=f"Filter them out or fill them in: without '{printable(name)}' an event has no place in the order.",
+        hint=f"Filter them out, or fill them in: without '{printable(name)}' an event has no place in the order.",
     )

@@ -32,6 +32,7 @@ from kleene.schema import (
     duration,
     timestamp,
 )
+from kleene.wording import said
 
 DEFAULT_TYPE_COLUMN = "type"
 TYPE_FIELD = pa.field(TYPE_OF_EVENT, pa.string())
@@ -60,7 +61,7 @@ def column_names(given: object, argument: str) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) and name for name in names):
         raise SchemaError(
-            f"{argument} takes the name of a column or a list of names, and {shown(given)} was given",
+            f"{argument} takes the name of a column or a list of names, but {shown(given)} was given",
             hint=f"Write: {argument}='ts' or {argument}=['ts', 'seq']",
         )
     return tuple(names)
@@ -138,7 +139,7 @@ def open_events(
 def open_rows(events: object, definition: QueryDefinition | None = None) -> EventSource:
     """A table for a row pattern, which brings its own order and knows no event types."""
     if isinstance(events, Mapping):
-        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the table itself.")
+        raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the table itself.")
     used = mentioned_names(definition, OrderKey(()))
     source, hidden = _opened(events, "the input", None, definition, used)
     return EventSource(source.columns, Schema(attributes_of(source.columns), hidden=hidden), source.read)
@@ -192,8 +193,11 @@ def check_input_names(inputs: Mapping[Any, object]) -> None:
             is_name = False
         if not is_name:
             raise SchemaError(
-                f"inputs are given by the names of event types, and {shown(name)} is none",
-                hint="Write: {'Shelf': shelf_readings, 'Exit': exit_readings}",
+                f"inputs are given by the names of event types, but {shown(name)} is not a name",
+                hint=said(
+                    python="Write: {'Shelf': shelf_readings, 'Exit': exit_readings}",
+                    shell="Write: --input Shelf=shelf.csv --input Exit=exit.csv",
+                ),
             )
 
 
@@ -271,7 +275,7 @@ def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | Non
     if type_column is None:
         return None
     if not isinstance(type_column, str):
-        raise SchemaError(f"type_column takes the name of a column or None, and {shown(type_column)} was given")
+        raise SchemaError(f"type_column takes the name of a column or None, but {shown(type_column)} was given")
     if type_column not in schema.names:
         if type_column == DEFAULT_TYPE_COLUMN:
             return None
@@ -281,9 +285,13 @@ def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | Non
         )
     found = schema.field(type_column).type
     if not (pa.types.is_string(found) or pa.types.is_null(found)):
+        way_out = said(
+            python="name another column with type_column=…, or use type_column=None",
+            shell="or name another column with --type-column",
+        )
         raise SchemaError(
-            f"the type column '{printable(type_column)}' is {found}, and event types are strings",
-            hint="Cast it to string, name another column with type_column=…, or use type_column=None.",
+            f"the type column '{printable(type_column)}' is {found}, but event types are strings",
+            hint=f"Cast it to string, {way_out}.",
         )
     return type_column
 

@@ -65,7 +65,7 @@ def _resolved(
             is_text = pa.types.is_string(type_.key_type) or pa.types.is_large_string(type_.key_type)
             if isinstance(step, str) is not is_text or not (is_text or pa.types.is_integer(type_.key_type)):
                 raise _fail(
-                    f"'{path_text(column, taken)}' has keys of type {type_.key_type}, and {_shown(step)} is none",
+                    f"'{path_text(column, taken)}' has keys of type {type_.key_type}, not {_shown(step)}",
                     mention,
                     "Write m['key'] for a key that is text, and m[1] for a whole number.",
                 )

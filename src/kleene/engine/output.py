@@ -212,8 +212,8 @@ def computed_column(expression: ir.Expr, values: list[Any], columns: pa.Schema) 
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         read = sorted({node.name for node in ir.walk(expression) if isinstance(node, ir.Attribute)})
         raise SchemaError(
-            f"{printable(expression_text(expression), 200)} cannot be given out: the type of the column {listed(read)} "
-            f"only travels as it is ({printable(str(error), 200)})",
+            f"{printable(expression_text(expression), 200)} cannot be returned: values of the column {listed(read)} "
+            f"can only be passed on as they are ({printable(str(error), 200)})",
             hint="Cast the column to a number, a string or a time first.",
         ) from None
 

@@ -199,7 +199,7 @@ def check_bounds(bounds: Iterable[Bounds]) -> None:
 
 def not_in_place(how: str) -> ExecutionError:
     return ExecutionError(
-        f"layout='in place' was given, and {how}",
+        f"layout='in place' was given, but {how}",
         hint="Leave the layout out, or write the input in the order of time first: "
         "df.repartitionByRange(n, order).sortWithinPartitions(order).",
     )

@@ -91,7 +91,7 @@ class CheckedProgress:
     def _fed(self, table: pa.Table, is_last: bool) -> pa.Table:
         if self._is_finished:
             raise UnsupportedError(
-                "the stream has ended: its last piece was fed, or a piece was an error",
+                "the stream has ended: its last piece was fed, or a piece failed",
                 hint="Open a new one, or go on from a snapshot.",
             )
         table = self._checked(table)
@@ -110,7 +110,7 @@ class CheckedProgress:
         try:
             table = table.select(self._columns.names).cast(self._columns)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            raise SchemaError(f"the piece has columns of other types: {printable(str(error), 200)}") from None
+            raise SchemaError(f"the columns of the piece have other types: {printable(str(error), 200)}") from None
         if table.num_rows:
             if self._last is not None:
                 check_follows(self._last, table.slice(0, 1), self._plan.query, self._query.sort_columns)
@@ -136,8 +136,8 @@ class CheckedProgress:
         parts = unpack(snapshot)
         if parts.pop("fingerprint", None) != query.fingerprint:
             raise SnapshotError(
-                "the snapshot is of another query, of other columns, or of other options",
-                hint="Restore it with what it was made with.",
+                "the snapshot belongs to another query, other columns, or other options",
+                hint="Restore it with the query, columns and options that it was made with.",
             )
         saved = SavedParts(parts, query.columns)
         try:
@@ -170,7 +170,7 @@ def _checked_choice(plan: Plan) -> Choice:
     choice = choose(plan)
     if choice.name == "reference":
         raise UnsupportedError(
-            f"only the compiled engine goes through a stream piece by piece; for this query there is {choice.reason}",
+            f"only the compiled engine takes events piece by piece, but this query is run by {choice.reason}",
             hint="Match whole tables instead: Query.match.",
         )
     if isinstance(choice.engine, RunEngine) and choice.engine.algorithm == "backtrack":
@@ -185,7 +185,10 @@ def _checked_choice(plan: Plan) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Unbounded:
-    """Why what is held may grow without end, and what to do about it."""
+    """Why what is held may grow without end, a clause that fits after a colon; and what to do about it.
+
+    More may follow the hint, so it has no period.
+    """
 
     reason: str
     hint: str
@@ -204,7 +207,7 @@ def _of_events(query: AnalyzedQuery) -> Unbounded | None:
     if is_contiguous and not any(component.is_kleene for component in query.components):
         return None
     return Unbounded(
-        "no WITHIN says when a run is over, so that every run that has begun is kept forever",
+        "no WITHIN says when a run is over, so every run that has begun is kept forever",
         "Add WITHIN, such as WITHIN 12 hours",
     )
 
@@ -227,6 +230,6 @@ def _of_rows(query: AnalyzedRowPattern) -> Unbounded | None:
     if definition.window is not None or definition.max_length is not None:
         return None
     return Unbounded(
-        "no WITHIN and no MAXLENGTH says when a match is over, so that the rows of one that goes on are kept forever",
+        "neither WITHIN nor MAXLENGTH says when a match is over, so the rows of a match that goes on are kept forever",
         "Add WITHIN, such as WITHIN INTERVAL '1' HOUR, or MAXLENGTH 100",
     )

@@ -66,7 +66,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Uncut:
-    """Why a query cannot be cut into ranges."""
+    """Why a query cannot be cut into ranges: a clause that fits after a colon."""
 
     reason: str
 
@@ -78,7 +78,7 @@ def reach_of(plan: Plan) -> Reach | Uncut:
     query = plan.query
     order_type = query.time_type
     if order_type not in (INTEGER, FLOAT, DATE) and not isinstance(order_type, TimestampType):
-        return Uncut("ranges are cut by numbers and times, and the order key is neither")
+        return Uncut("ranges are cut by numbers and times, but the order key is neither")
     if isinstance(query, AnalyzedRowPattern):
         return _reach_of_rows(query)
     if plan.mode == "compressed":
@@ -104,19 +104,19 @@ def _reach_of_events(query: AnalyzedQuery) -> Reach | Uncut:
 def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
     definition = query.definition
     if definition.selection is Selection.FIRST_COMPLETED:
-        return Uncut("the regular-expression operator begins anew after each match, wherever that ends")
+        return Uncut("the regular-expression operator starts over after each match, wherever that ends")
     if query.order_by[0].descending or query.order_by[0].nulls_first is not None:
-        return Uncut("ranges are cut in ascending order of a key without NULLs")
+        return Uncut("ranges need an order key that ascends and has no NULLs")
     if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-        return Uncut("which rows are unmatched is known only when all matches are")
+        return Uncut("unmatched rows are known only once all matches are")
     if query.rows_per_match is not RowsPerMatch.ONE and _may_give_no_row(query):
-        return Uncut("a match that gives out no row must be known to those after it")
+        return Uncut("later matches depend on one that gives out no row")
     used = [condition for _, condition in query.conditions]
     used += [item.expression for item in query.measures if not isinstance(item.expression, ir.MatchNumber)]
     if any(isinstance(node, ir.MatchNumber) for expression in used for node in ir.walk(expression)):
-        return Uncut("MATCH_NUMBER() in a condition or inside a measure counts all matches before")
+        return Uncut("MATCH_NUMBER() in a condition or inside a measure counts all earlier matches")
     if _has_numbers(query) and definition.selection is Selection.ALL_MATCHES:
-        return Uncut("MATCH_NUMBER() counts all matches before")
+        return Uncut("MATCH_NUMBER() counts all earlier matches")
     look_back, look_ahead = look_around(query)
     # One row more on either side, so that neither end of the range is taken for the partition's.
     back = Extent(rows=look_back + 1)
@@ -128,7 +128,7 @@ def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
     if bounds:
         return Reach(back, Extent(rows=min(bounds) + look_ahead + 1))
     if window is None:
-        return Uncut("no MAXLENGTH or WITHIN bounds how far a match can reach")
+        return Uncut("neither MAXLENGTH nor WITHIN bounds how far a match can reach")
     return Reach(back, Extent(window_time(window, query.time_type), look_ahead + 1))
 
 
@@ -210,8 +210,8 @@ class RangeMatcher:
                 raise
             raise ExecutionError(
                 error.message,
-                hint=f"{error.hint or ''} It was met in a candidate of a range, which need not be a match: "
-                "SparkOptions('shuffled') looks at matches only.".strip(),
+                hint=f"{error.hint or ''} It happened in a candidate of a range, which need not be a match: "
+                "SparkOptions('shuffled') computes matches only.".strip(),
             ) from None
 
     def _found(self, part: RangeEvents, with_times: bool) -> Iterator[Candidates]:

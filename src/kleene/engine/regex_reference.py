@@ -65,8 +65,8 @@ def _holds(name: str, condition: ir.Expr | None, bindings: _Bindings) -> bool:
         return condition is None or evaluate(condition, bindings) is True
     except (TypeError, AttributeError) as error:  # only what a Python function gave can be of a wrong type
         raise ExecutionError(
-            f"the predicate '{printable(name)}' cannot compute with what a function gave: {printable(str(error), 200)}",
-            hint="Let the function give the type that the predicate needs.",
+            f"the predicate '{printable(name)}' cannot use the result of a function: {printable(str(error), 200)}",
+            hint="Let the function return the type that the predicate needs.",
         ) from None
 
 

@@ -174,7 +174,7 @@ MATCH_ID = "match_id"
 def with_match_ids(
     table: pa.Table, events: pa.Table | None, matches: FlatMatches | None, plan: Plan, names: Sequence[str]
 ) -> pa.Table:
-    """The rows with a column of the matches' ids; where an event stands twice in the input, so may a match."""
+    """The rows with a column of the matches' ids; where an event occurs twice in the input, so may a match."""
     assert events is not None
     assert matches is not None
     assert plan.query.schema is not None

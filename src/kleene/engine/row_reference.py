@@ -114,7 +114,7 @@ class PartitionMatcher:
             raise cannot_skip(after, "the match has no such row")
         target = rows[0] if after.skip is Skip.TO_FIRST else rows[-1]
         if target == found.start:
-            raise cannot_skip(after, "it is the row where the match began, which would be found forever")
+            raise cannot_skip(after, "that is the row where the match began, so the same match would be found forever")
         return target
 
     # --- one start row ---------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class PartitionMatcher:
                 self._budget.check_time()
             if steps_left < 0:
                 raise LimitError(
-                    f"the pattern can be matched from one row in too many ways: {self._run_limit:,} steps did not end",
+                    f"from one row, the pattern can match in too many ways: {self._run_limit:,} steps were not enough",
                     hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
                     "raise run_limit.",
                 )
@@ -208,7 +208,7 @@ class PartitionMatcher:
 
 def cannot_skip(after: AfterMatch, reason: str) -> ExecutionError:
     return ExecutionError(
-        f"AFTER MATCH SKIP {after.skip.value} {printable(after.variable or '')} cannot be done: {reason}",
+        f"AFTER MATCH SKIP {after.skip.value} {printable(after.variable or '')} is impossible: {reason}",
         hint="Skip to a variable that every match has, and that is not its first row; or use PAST LAST ROW.",
     )
 

@@ -65,8 +65,8 @@ def check_follows(
     in_order = sorted_table(both, tuple(names)) if isinstance(query, AnalyzedQuery) else sorted_rows(query, both)
     if in_order.column("__piece")[0].as_py() == 1:
         raise ExecutionError(
-            f"an event comes before those of an earlier piece, by the column '{printable(names[0])}'",
-            hint="Feed events in their order; sort them first, or hold them back until all earlier ones are there.",
+            f"an event is earlier, by the column '{printable(names[0])}', than events of an earlier piece",
+            hint="Feed events in order: sort them first, or hold them back until all earlier ones have come.",
         )
 
 

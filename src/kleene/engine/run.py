@@ -146,7 +146,7 @@ class Runner:
         if not isinstance(engine, RunEngine) or engine.algorithm == "backtrack":
             why = self.choice.reason if engine is None else "the backtrack algorithm, which shares nothing"
             raise UnsupportedError(
-                f"compressed output needs the shared match buffer, and the query is run by {why}",
+                f"compressed output needs the match buffer that runs share, but the query is run by {why}",
                 hint="Use match, or choose another engine or algorithm.",
             )
         return engine
@@ -157,7 +157,9 @@ class Runner:
             engine = RunEngine(query, choose_algorithm(query, "auto")[0], jit=False)
             engine.generated(frozenset())
         except NotExpressibleError as reason:
-            raise UnsupportedError(f"compressed output cannot be made for {reason}", hint="Use match.") from None
+            raise UnsupportedError(
+                f"compressed output cannot be made: the compiled engine has no code for {reason}", hint="Use match."
+            ) from None
         return engine
 
     # --- parts of the result ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.errors import SnapshotError
+from kleene.errors import SnapshotError, shown
 
 FORMAT = 2
 _MARK = b"KLEENE\x00S"
@@ -65,14 +65,16 @@ def pack(parts: Mapping[str, Any]) -> bytes:
 def unpack(snapshot: bytes) -> dict[str, Any]:
     """The parts of a snapshot; an error if the bytes are damaged, or are something else."""
     if not isinstance(snapshot, (bytes, bytearray, memoryview)):
-        raise SnapshotError(f"a snapshot is bytes, and a {type(snapshot).__name__} was given")
+        raise SnapshotError(f"a snapshot is bytes, but {shown(snapshot)} was given")
     data = bytes(snapshot)
     if len(data) < _HEAD.size or not data.startswith(_MARK):
-        raise SnapshotError("these bytes are no snapshot of Kleene", hint="Give what snapshot() returned, unchanged.")
+        raise SnapshotError(
+            "these bytes are not a snapshot of Kleene", hint="Give what snapshot() returned, unchanged."
+        )
     _, number, checksum = _HEAD.unpack_from(data)
     if number != FORMAT:
         raise SnapshotError(
-            f"the snapshot is of format {number}, and this version reads format {FORMAT}",
+            f"the snapshot is of format {number}, but this version reads format {FORMAT}",
             hint="Restore it with the version of Kleene that wrote it, or start anew.",
         )
     payload = data[_HEAD.size :]

@@ -45,7 +45,7 @@ def make_source(events: object, what: str, mentioned: Container[str] | None) -> 
 
 def _unreadable(events: object, what: str, error: Exception) -> SchemaError:
     return SchemaError(
-        f"{what}, a {type(events).__name__}, cannot be read: {type(error).__name__}: {first_line(error)}",
+        f"{what}, of type {type(events).__name__}, cannot be read: {type(error).__name__}: {first_line(error)}",
         hint="Convert it to a pyarrow.Table first.",
     )
 
@@ -85,10 +85,10 @@ def _opened(events: Any, what: str, mentioned: Container[str] | None) -> Source:
     if isinstance(events, list) and all(isinstance(row, dict) for row in events):
         return _of_table(_table_of_rows(events, what))
     raise SchemaError(
-        f"{what} is {shown(events)}, which cannot be read as events",
-        hint="Events are a pyarrow Table, Dataset or RecordBatchReader, a pandas or polars frame, a DuckDB relation, a "
-        "Spark DataFrame, a list of dicts, the path of a Parquet, CSV or JSON file, anything else with the Arrow C "
-        "stream protocol, or a dict of such things by event type.",
+        f"{what} is {shown(events)}, which Kleene cannot read as events",
+        hint="Events can be a pyarrow Table, Dataset or RecordBatchReader, a pandas or polars frame, a DuckDB "
+        "relation, a Spark DataFrame, a list of dicts, the path of a Parquet, CSV or JSON file, anything else with the "
+        "Arrow C stream protocol, or a dict of such things by event type.",
     )
 
 
@@ -133,7 +133,7 @@ def _pandas_column(series: Any, name: str) -> Any:
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise SchemaError(
             f"the column '{printable(name)}' of type {series.dtype} cannot be read: {first_line(error)}",
-            hint="Give all its values one type, or leave it out of the query.",
+            hint="Give all its values the same type, or leave it out of the query.",
         ) from None
 
 
@@ -143,12 +143,12 @@ def _table_of_rows(rows: list[dict[Any, Any]], what: str) -> pa.Table:
     columns = {}
     for name in names:
         if not isinstance(name, str):
-            raise SchemaError(f"{what} has a column {shown(name)}, and columns are named by text")
+            raise SchemaError(f"{what} has a column {shown(name)}, but the name of a column is text")
         try:
             columns[name] = pa.array([row.get(name) for row in rows])
         except (pa.ArrowException, ValueError, OverflowError) as error:
             raise SchemaError(
                 f"the values of '{printable(name)}' in {what} have no common type: {first_line(error)}",
-                hint="Give all of them one type, or make a pyarrow.Table with a schema.",
+                hint="Give all of them the same type, or make a pyarrow.Table with a schema.",
             ) from None
     return pa.table(columns)

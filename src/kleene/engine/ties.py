@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence as Listed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -26,12 +26,17 @@ from kleene.ir import expr as ir
 from kleene.ir.options import Format, Strategy, WindowUnit
 from kleene.ir.pattern import Pattern, Sequence, Variable
 from kleene.plan.plan import ByKey, Plan
+from kleene.wording import said
 
 Array = np.ndarray[Any, Any]
 _MOST_HELD = 1 << 16
 """Events of one time that are held back until the next table may have more of them."""
 _MOST_ONE_BY_ONE = 100_000
 """Values that are compared in Python, where Arrow cannot; of more, all are taken to differ."""
+
+
+def _with_tie_break() -> str:
+    return f"Use {said(python='tie_break', shell='--tie-break')} to name a column that decides."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class TieRule:
     type_column: str | None = None
     types: frozenset[str] | None = None
     alone: frozenset[str] = frozenset()
-    way_out: str = "Name a column that decides with tie_break."
+    way_out: str = field(default_factory=_with_tie_break)  # worded where the rule is made: tasks cannot tell for whom
 
     def told(self, count: int, what_decides: str) -> str:
         """The note for so many events.
@@ -57,7 +62,7 @@ class TieRule:
         >>> rule = TieRule(("ts",), ("id",), (), True)
         >>> print(rule.told(1_234, "the order of the input"))
         1,234 events have the same ts as another event of their id, and the order of the input decides which comes \
-first: in process and on Spark the results may differ. Name a column that decides with tie_break.
+first: in process and on Spark the results may differ. Use tie_break to name a column that decides.
         """
         whose = f" of their {listed(self.key)}" if self.key else ""
         return (

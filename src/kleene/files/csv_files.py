@@ -113,9 +113,10 @@ def _misfits(file: Path, schema: pa.Schema, form: Form) -> Iterator[None]:
 
 def _misfit(file: Path, field: pa.Field, words: str) -> MisfitError:
     value = re.search(r"invalid value '(.*)'", words, re.DOTALL)
-    what = f"'{printable(value[1])}'" if value else "a value that is not UTF-8" if "UTF8" in words else "a value"
+    what = f"'{printable(value[1])}', which" if value else "a value that"
+    problem = "not UTF-8" if not value and "UTF8" in words else f"not of type {field.type}"
     where = f"the column '{printable(field.name)}' of '{printable(str(file))}'"
-    return MisfitError(field.name, f"{where} has {what}, which is not of type {field.type}")
+    return MisfitError(field.name, f"{where} has {what} is {problem}")
 
 
 def _sampled(file: Path, form: Form) -> pa.Schema:
@@ -127,12 +128,12 @@ def _sampled(file: Path, form: Form) -> pa.Schema:
     except UnicodeDecodeError:
         raise SchemaError(
             f"the first line of '{printable(str(file))}', which names the columns, is not UTF-8",
-            hint="Write the file in UTF-8; of a file in another encoding, iconv makes one.",
+            hint="Write the file in UTF-8; iconv converts files from other encodings.",
         ) from None
     twice = [name for number, name in enumerate(names) if name in names[:number]]
     if twice:
         raise SchemaError(
-            f"the column '{printable(twice[0])}' stands twice in '{printable(str(file))}'",
+            f"the column '{printable(twice[0])}' occurs twice in '{printable(str(file))}'",
             hint="Give each column a name of its own in the first line of the file.",
         )
     return schema

@@ -103,6 +103,7 @@ def output_kind(path: Path) -> FileKind:
     kind = _KINDS.get(path.suffix.lower())
     if kind is None:
         raise SchemaError(
-            f"cannot tell what to write to '{printable(str(path))}'", hint="End the name in .parquet, .csv or .json."
+            f"cannot tell the format of '{printable(str(path))}'",
+            hint="End the name in .parquet, .csv or .json.",
         )
     return kind

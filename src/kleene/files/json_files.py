@@ -125,8 +125,8 @@ def _unified(schema: pa.Schema, more: pa.Schema, file: Path) -> pa.Schema:
     except pa.ArrowTypeError as error:
         words = str(error).removeprefix("Unable to merge: ")
         raise SchemaError(
-            f"'{printable(str(file))}' has values of another kind than those before: {words}",
-            hint="Write a column with values of one kind.",
+            f"'{printable(str(file))}' has values of another kind than the files before: {words}",
+            hint="Give each column values of one kind.",
         ) from None
 
 

@@ -68,7 +68,7 @@ def file_schema(found: EventFiles) -> pa.Schema:
             schema = json_schema(found.files)
             schema = pa.schema([f.with_type(told[f.name]) if f.name in told else f for f in schema])
     if not len(schema):
-        raise SchemaError(f"'{printable(str(found.path))}' is empty: nothing tells what columns there are")
+        raise SchemaError(f"'{printable(str(found.path))}' is empty, so its columns are unknown")
     return schema
 
 
@@ -95,7 +95,7 @@ def text_batches(file: Path, kind: FileKind, schema: pa.Schema, form: Form = PLA
         yield from csv_batches(file, schema, form) if kind is FileKind.CSV else json_batches(file, schema)
     except MisfitError as misfit:
         raise SchemaError(
-            str(misfit), hint=f"The files that were there at the start say what columns there are: {_columns(schema)}."
+            str(misfit), hint=f"The columns come from the files that were there at the start: {_columns(schema)}."
         ) from None
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file, kind, error) from None

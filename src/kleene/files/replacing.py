@@ -89,7 +89,7 @@ def check_replaceable(path: Path, endings: tuple[str, ...]) -> None:
     foreign = next((file for file in path.rglob("*") if not _is_own(file, path, endings)), None)
     if foreign is not None:
         raise SchemaError(
-            f"the output '{printable(str(path))}' is a folder with other things in it: '{printable(foreign.name)}'",
+            f"the output '{printable(str(path))}' is a folder that holds other things: '{printable(foreign.name)}'",
             hint="Choose another name, or empty the folder yourself.",
         )
 
@@ -176,7 +176,7 @@ def _remove(aside: Path, target: Path, check: Check | None) -> None:
             check(aside)
     except SchemaError:
         raise ExecutionError(
-            f"while '{printable(str(target))}' was written, other things were put into the folder that it replaces",
+            f"while '{printable(str(target))}' was being written, other things were put into the folder it replaces",
             hint=f"The output is whole. What was there before is kept as '{printable(str(aside), 300)}'.",
         ) from None
     shutil.rmtree(aside, ignore_errors=True)
@@ -198,7 +198,7 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = "What was there before is as it was." if os.path.isfile(path) or os.path.isdir(path) else None
+        hint = "What was there before is unchanged." if os.path.isfile(path) or os.path.isdir(path) else None
         raise ExecutionError(
             f"'{printable(str(path))}' cannot be written: {error.strerror or error}", hint=hint
         ) from None

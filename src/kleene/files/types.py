@@ -68,7 +68,7 @@ def check_zone_fits(schema: pa.Schema, zone: str) -> None:
         if zone != "UTC" and pa.types.is_nested(field.type) and holds(field.type, _is_local):
             raise SchemaError(
                 f"the column '{printable(field.name)}' holds times without a zone inside its values, "
-                f"which --timezone does not reach",
+                f"which --timezone does not apply to",
                 hint="Make each time a column of its own, or store it with its zone.",
             )
 

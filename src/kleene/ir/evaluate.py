@@ -340,7 +340,7 @@ def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
     wanted = (bool,) if call.type == BOOLEAN else (bool, int, float, str)
     if result is not None and not isinstance(result, wanted):
         raise ExecutionError(
-            f"the function '{printable(call.name)}' gave {shown(result)}, and "
+            f"the function '{printable(call.name)}' returned {shown(result)}, but "
             + (
                 "a condition is True or False"
                 if call.type == BOOLEAN
@@ -436,7 +436,7 @@ def _parsed(text: str, target: Type | None) -> Any:
         case TimestampType():
             moment = datetime.fromisoformat(text)
             if moment.tzinfo is not None:
-                raise ValueError("the text has a zone, and the timestamp has none")
+                raise ValueError("the text has a zone, but the timestamp has none")
             return (moment - _EPOCH) // _MICROSECOND
         case DecimalType(scale=scale) if text.isascii() and "_" not in text:
             return _rounded(Decimal(text), scale, unscaled=True)

@@ -79,14 +79,19 @@ def find_unclosed(source: SourceText, text: str, most_nesting: int) -> QuerySynt
         match found.lastgroup:
             case "unclosed":
                 what = _WHAT[found[0]]
-                return _at(source, start, f"the {what} that begins here has no end", f"Close it with {found[0][::-1]}")
+                return _at(
+                    source,
+                    start,
+                    f"the {what} that begins here has no end",
+                    f"Close it with {found[0][::-1]} where it ends.",
+                )
             case "open":
                 opened.append((found[0], start))
                 if len(opened) > most_nesting:
                     return _at(source, start, f"brackets are nested more than {most_nesting} levels deep")
             case "close":
                 if not opened:
-                    return _at(source, start, f"'{found[0]}' closes nothing", "Leave it out, or open it earlier.")
+                    return _at(source, start, f"'{found[0]}' closes nothing", "Leave it out, or open it before.")
                 bracket, where = opened.pop()
                 # In SASE {-x > 1} is a minus; what matters here is the brace.
                 if found[0][-1] != _CLOSING[bracket][-1]:
@@ -137,16 +142,16 @@ def _shown(found: str) -> str:
 def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...]) -> str:
     if not before and "EVENT" in expected:
         if found.upper() in ("SELECT", "WITH", "PARTITION", "ORDER", "MATCH_RECOGNIZE"):
-            return "This is SQL: a query of Spark goes to kleene.sql, a clause alone to kleene.match_recognize."
+            return "This is SQL: pass a whole query to kleene.sql, and a clause alone to kleene.match_recognize."
         return "A query begins with EVENT or PATTERN: EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours"
     if found.upper() in ("SELECT", "WITH") and "PATTERN" in expected and not before:
         return (
-            "kleene.match_recognize takes what stands inside MATCH_RECOGNIZE ( … ); a whole query goes to kleene.sql."
+            "kleene.match_recognize takes what stands inside MATCH_RECOGNIZE ( … ); pass a whole query to kleene.sql."
         )
     if found.upper() == "SELECT":
         return "A subquery cannot stand here."
     if before and any(re.match(rf"{found}\b", name, re.IGNORECASE) for name in clauses if found.isalpha()):
-        return f"{found.upper()} cannot stand here. The clauses stand in this order: {', '.join(clauses)}."
+        return f"{found.upper()} cannot stand here. The order of clauses is: {', '.join(clauses)}."
     if meant := did_you_mean(found, [name for name in expected if len(name) > 2 and name.isalpha()]):
         return meant.strip()
     if found == "{":
@@ -161,7 +166,9 @@ def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...])
     if found in ("&", "|", "^"):
         return "Join predicates with AND or OR."
     expectations = _expectations(expected)
-    return f"Expected {listed(expectations)}." if expectations else "Nothing can follow here; leave it out."
+    if not expectations:
+        return "Nothing can follow here; leave it out."
+    return f"Expected {'one of: ' if len(expectations) > 1 else ''}{listed(expectations)}."
 
 
 def _expectations(expected: set[str]) -> list[str]:

@@ -96,7 +96,7 @@ def _check_characters(source: SourceText, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         location = source.locate(Span(error.start, error.start + 1))
-        raise QuerySyntaxError("the text holds half of a surrogate pair, which is no character", location) from None
+        raise QuerySyntaxError("the text holds half of a surrogate pair, which is not a character", location) from None
     tokens = sum(1 for _ in re.finditer(r"\w+|[^\w\s]", text))
     if tokens > MOST_TOKENS:
         raise QuerySyntaxError(
@@ -118,7 +118,7 @@ def _nested_too_deep() -> QuerySyntaxError:
 
 def check_is_text(text: object) -> None:
     if not isinstance(text, str):
-        raise QuerySyntaxError(f"a query is text, and {shown(text)} was given")
+        raise QuerySyntaxError(f"a query is text, but {shown(text)} was given")
 
 
 def span_of(meta: Meta | Token) -> Span:
@@ -276,7 +276,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         digits, places = (self.whole(token) if token is not None else 0 for token in (precision, scale))
         if not (1 <= digits <= MOST_DECIMAL_DIGITS and places <= digits):
             raise self.fail(
-                f"a decimal has from 1 to {MOST_DECIMAL_DIGITS} digits, of which some are after the point",
+                f"a decimal has 1 to {MOST_DECIMAL_DIGITS} digits in all, and no more than that after the point",
                 span_of(precision),
                 "Write: decimal(10, 2)",
             )
@@ -292,9 +292,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def window(self, size: int | Decimal, unit: WindowUnit, span: Span) -> Window:
         if not 0 < size <= LARGEST_INTEGER:
-            raise self.fail(
-                "a window is larger than nothing, and its size fits into 64 bits", span, "Write: WITHIN 12 hours"
-            )
+            raise self.fail("the size of a window must be above 0 and fit into 64 bits", span, "Write: WITHIN 12 hours")
         return Window(size, unit, span)
 
     def number_window(self, token: Token, span: Span) -> Window:
@@ -376,10 +374,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
                 "units: week, day, hour, minute, second, millisecond, microsecond.",
             )
         if len(found[1]) > 40:
-            raise self.fail("a duration is a whole number of microseconds, in 64 bits", span)
+            raise self.fail("a duration must be a whole number of microseconds that fits into 64 bits", span)
         microseconds = Decimal(found[1]) * scale
         if microseconds != microseconds.to_integral_value() or abs(microseconds) > LARGEST_INTEGER:
-            raise self.fail("a duration is a whole number of microseconds, in 64 bits", span)
+            raise self.fail("a duration must be a whole number of microseconds that fits into 64 bits", span)
         return ir.Literal(int(microseconds), DURATION, span=span)
 
     def date(self, meta: Meta, children: Children) -> ir.Literal:

@@ -97,7 +97,7 @@ class _Builder(PatternBuilder):
         if definition.selection is Selection.ALL_MATCHES:
             if after is not None:
                 raise self._illegal(
-                    "ALL MATCHES gives every match, so that there is nothing to skip",
+                    "ALL MATCHES gives every match, so there is nothing to skip",
                     after.span,
                     "Leave AFTER MATCH out.",
                 )
@@ -222,7 +222,7 @@ class _Builder(PatternBuilder):
         arguments = [argument for argument in arguments if argument is not None]
         function = name.lower()
         if distinct is not None and function not in AGGREGATES:
-            raise self._illegal(f"DISTINCT belongs to aggregates, and {printable(name)} is none", span_of(distinct))
+            raise self._illegal(f"DISTINCT belongs to aggregates, but {printable(name)} is not one", span_of(distinct))
         final = semantics is not None and semantics.upper() == "FINAL"
         if function in _NAVIGATION:
             return self._navigation(function, arguments, semantics, final, name, span)
@@ -230,16 +230,16 @@ class _Builder(PatternBuilder):
             return self._classifier(arguments, semantics, final, name, span)
         if function in AGGREGATES:
             if len(arguments) != 1:
-                raise self._illegal(f"{function} takes one argument, and {len(arguments)} are given", name.span)
+                raise self._illegal(f"{function} takes one argument, but {len(arguments)} are given", name.span)
             return self._aggregate(function, arguments[0], distinct is not None, final, name, span)
         if semantics is not None:
             raise self._illegal(
-                f"{semantics.upper()} belongs to FIRST, LAST and aggregates, and {printable(name)} is none",
+                f"{semantics.upper()} belongs to FIRST, LAST and aggregates, but {printable(name)} is none of these",
                 span_of(semantics),
             )
         for argument in arguments:
             if isinstance(argument, ir.Events):
-                raise self._illegal(f"only COUNT takes *, and this is {printable(name)}", argument.span)
+                raise self._illegal(f"only COUNT takes *, but this is {printable(name)}", argument.span)
         if function == "match_number":
             if arguments:
                 raise self._illegal("MATCH_NUMBER takes no arguments", name.span, "Write: MATCH_NUMBER()")
@@ -260,7 +260,7 @@ class _Builder(PatternBuilder):
         self, function: str, arguments: Children, semantics: Token | None, final: bool, name: Name, span: Span
     ) -> ir.Navigation:
         if not 1 <= len(arguments) <= 2:
-            raise self._illegal(f"{name.upper()} takes a value and, if wanted, an offset", name.span)
+            raise self._illegal(f"{name.upper()} takes a value and an optional offset", name.span)
         physical = function in ("prev", "next")
         if physical and semantics is not None:
             raise self._illegal(
@@ -281,23 +281,23 @@ class _Builder(PatternBuilder):
         match offset:
             case ir.Literal(value=int() as value) if value >= 0 and not isinstance(value, bool):
                 return value
-        raise self._illegal(f"the offset of {name.upper()} is a whole number, not negative, written out", offset.span)
+        raise self._illegal(f"the offset of {name.upper()} must be a literal whole number from 0 up", offset.span)
 
     def _check_inside(self, argument: ir.Expr, function: str, span: Span) -> None:
         for node in ir.walk(argument):
             match node:
                 case ir.Navigation():
                     raise self._illegal(
-                        f"{function} cannot hold another navigation here",
+                        f"{function} cannot contain another navigation here",
                         node.span,
                         "Only PREV and NEXT may stand around FIRST or LAST: PREV(LAST(A.x, 1), 2)",
                     )
                 case ir.Aggregate():
-                    raise self._illegal(f"{function} cannot hold an aggregate", node.span)
+                    raise self._illegal(f"{function} cannot contain an aggregate", node.span)
                 case ir.Events():
                     raise self._illegal(f"{function} needs a value, not rows", node.span)
                 case ir.MatchNumber():
-                    raise self._illegal(f"{function} needs a value of a row", node.span)
+                    raise self._illegal(f"{function} needs a value from a row", node.span)
         if not any(isinstance(node, (ir.Attribute, ir.Classifier)) for node in ir.walk(argument)):
             raise self._illegal(f"{function} needs a column or CLASSIFIER() inside", span)
 
@@ -305,7 +305,7 @@ class _Builder(PatternBuilder):
         found = {node.variable for node in ir.walk(argument) if isinstance(node, (ir.Attribute, ir.Classifier))}
         if len(found) > 1:
             names = sorted(name or "the universal variable" for name in found)
-            raise self._illegal(f"{function} is about one variable, and {' and '.join(names)} are mentioned", span)
+            raise self._illegal(f"{function} is about one variable, but {' and '.join(names)} are named", span)
         return next(iter(found), None)
 
     def _aggregate(
@@ -313,17 +313,17 @@ class _Builder(PatternBuilder):
     ) -> ir.Aggregate:
         if isinstance(argument, ir.Events):
             if function != "count":
-                raise self._illegal(f"only COUNT takes *, and this is {name.upper()}", argument.span)
+                raise self._illegal(f"only COUNT takes *, but this is {name.upper()}", argument.span)
             if distinct:
                 raise self._illegal("COUNT(DISTINCT …) needs a value, not rows", argument.span)
         else:
             for node in ir.walk(argument):
                 if isinstance(node, ir.Navigation):
-                    raise self._illegal(f"{name.upper()} cannot hold a navigation", node.span)
+                    raise self._illegal(f"{name.upper()} cannot contain a navigation", node.span)
                 if isinstance(node, ir.Aggregate):
-                    raise self._illegal("an aggregate cannot stand inside another", node.span)
+                    raise self._illegal("an aggregate cannot contain another", node.span)
                 if isinstance(node, ir.MatchNumber):
-                    raise self._illegal(f"{name.upper()} needs values of rows", node.span)
+                    raise self._illegal(f"{name.upper()} needs values from rows", node.span)
             self._one_variable(argument, name.upper(), span)
         return ir.Aggregate(function, argument, distinct, final, name.span, span=span)
 

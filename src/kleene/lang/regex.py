@@ -63,7 +63,7 @@ def parse(
     for variable in variables_in(parsed):
         if variable.name not in predicates and variable.name != WILDCARD:
             raise AnalysisError(
-                f"the pattern names '{printable(variable.name or '')}', which is no predicate",
+                f"the pattern names '{printable(variable.name or '')}', which is not a predicate",
                 source.locate(variable.name_span),
                 f"Predicates: {listed(predicates)}. A dot stands for any event.",
             )
@@ -90,19 +90,21 @@ def parse(
 def _check_named(given: object, argument: str, kind: Any, example: str) -> None:
     """A dict from names to texts, or to functions."""
     if not isinstance(given, Mapping):
-        raise AnalysisError(f"{argument} is a dict by name, and {shown(given)} was given", hint=f"Write: {example}")
+        raise AnalysisError(f"{argument} is a dict by name, but {shown(given)} was given", hint=f"Write: {example}")
     for name, value in given.items():
         if not isinstance(name, str) or (argument != "output" and not re.fullmatch(r"[^\W\d]\w*", name)):
-            raise AnalysisError(f"{argument} have names, and {shown(name)} is none", hint=f"Write: {example}")
+            raise AnalysisError(
+                f"{argument} is a dict by name, but {shown(name)} is not a name", hint=f"Write: {example}"
+            )
         if not isinstance(value, kind):
             hint = f"Write: {example}" + ("; Python functions go into functions={…}" if callable(value) else "")
-            raise AnalysisError(f"{argument}: '{printable(name)}' is {shown(value)}, which does not fit", hint=hint)
+            raise AnalysisError(f"{argument}: '{printable(name)}' is {shown(value)}, but must be text", hint=hint)
 
 
 def _names(given: str | Sequence[str], argument: str) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise SchemaError(f"{argument} takes the name of a column or a list of names, and {shown(given)} was given")
+        raise SchemaError(f"{argument} takes the name of a column or a list of names, but {shown(given)} was given")
     if argument == "order_by" and not names:
         raise SchemaError("no order key is given", hint="Name the column that orders the events: order_by='ts'")
     return tuple(names)
@@ -132,7 +134,7 @@ class _PatternBuilder(PatternBuilder):
 
     def repeated(self, element: Pattern, text: str, span: Span, quantifier: Token) -> Pattern:
         if text.startswith("{"):
-            raise self.fail("this language has no quantifiers in braces", span_of(quantifier), "Use * + ? and groups.")
+            raise self.fail("this language has no quantifiers in braces", span_of(quantifier), "Use *, + and ?.")
         repeated: Pattern = Repeat(element, *{"*": (0, None), "+": (1, None), "?": (0, 1)}[text[0]], span=span)
         # a+? is not reluctant here but a+ or nothing.
         return Repeat(repeated, 0, 1, span=span) if len(text) > 1 else repeated
@@ -173,7 +175,7 @@ class _ExpressionBuilder(ExpressionBuilder):
         wanted = 0 if function == "count" else 1
         if len(arguments) != wanted:
             raise AnalysisError(
-                f"{name} takes {wanted} argument(s), and {len(arguments)} are given",
+                f"{name} takes {f'{wanted} argument' if wanted else 'no arguments'}, not {len(arguments)}",
                 self.source.locate(name.span),
                 "Write: Count()" if not wanted else f"Write: {name}(attribute)",
             )
@@ -181,5 +183,5 @@ class _ExpressionBuilder(ExpressionBuilder):
             return ir.Aggregate("count", ir.Events(None, ir.Position.ALL), name_span=name.span, span=span)
         for node in ir.walk(arguments[0]):
             if isinstance(node, ir.Aggregate):
-                raise AnalysisError("an aggregate cannot stand inside another", self.source.locate(node.span))
+                raise AnalysisError("an aggregate cannot contain another", self.source.locate(node.span))
         return ir.Aggregate(function, arguments[0], name_span=name.span, span=span)

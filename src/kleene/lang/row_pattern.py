@@ -103,6 +103,6 @@ class PatternBuilder(ExpressionBuilder):
             raise AnalysisError(
                 f"the quantifier {text} allows nothing" if most else f"the quantifier {text} matches no row at all",
                 self.source.locate(span_of(quantifier)),
-                "The upper bound is at least 1 and not below the lower one.",
+                "The upper bound must be at least 1, and not below the lower bound.",
             )
         return least, most

@@ -31,6 +31,7 @@ from kleene.lang.expressions import (
     span_of,
 )
 from kleene.source import SourceText, Span
+from kleene.wording import said
 
 _GRAMMARS = ("expressions", "sase")
 
@@ -46,8 +47,8 @@ def parse(text: str) -> QueryDefinition:
     queries = parse_program(text)
     if len(queries) > 1:
         raise QuerySyntaxError(
-            f"the text holds {len(queries)} queries, and one was expected",
-            hint="A text of several queries is read by kleene.program(text).",
+            f"the text holds {len(queries)} queries, but one was expected",
+            hint="Use kleene.program(text) for several queries.",
         )
     return queries[0]
 
@@ -73,7 +74,7 @@ def bind(definitions: tuple[QueryDefinition, ...], params: object) -> tuple[Quer
     """
     if params is not None and not isinstance(params, Mapping):
         raise AnalysisError(
-            f"params are a dict of values by name, and {shown(params)} was given", hint="Write: {'T': '12 hours'}"
+            f"params are a dict of values by name, but {shown(params)} was given", hint="Write: {'T': '12 hours'}"
         )
     names = [query.window_parameter.name for query in definitions if query.window_parameter]
     for name in params or ():
@@ -94,7 +95,11 @@ def _bound(query: QueryDefinition, params: Mapping[str, object]) -> QueryDefinit
         raise AnalysisError(
             f"the window '{name}' is a parameter without a value",
             where,
-            f"Write a size (12 hours, 500 events, 100), or give it to the call: params={{'{name}': '12 hours'}}",
+            said(
+                python="Write a size (12 hours, 500 events, 100) in its place, or give the call a value: "
+                f"params={{'{name}': '12 hours'}}.",
+                shell="Write a size in its place, such as 12 hours, 500 events or 100.",
+            ),
         )
     value = params[parameter.name]
     window = _window_of(value) if isinstance(value, (str, int)) else None
@@ -191,7 +196,7 @@ class _Builder(ExpressionBuilder):
         for variable, element in declared.items():
             if variable and variable not in strategy.listed and not isinstance(element, Negation):
                 raise AnalysisError(
-                    f"the list of {strategy.strategy.value} leaves out the variable '{printable(variable)}'",
+                    f"the list of {strategy.strategy.value} lacks the variable '{printable(variable)}'",
                     self.source.locate(strategy.span),
                     f"A strategy holds for the whole pattern; list all its variables: {listed(names)}.",
                 )
@@ -216,7 +221,7 @@ class _Builder(ExpressionBuilder):
         for node in ir.walk(super().checked(expression)):
             if isinstance(node, _Bracketed):
                 raise self.fail(
-                    "an equivalence test holds for the whole match and cannot stand inside another expression",
+                    "an equivalence test holds for the whole match and cannot be part of another expression",
                     node.span,
                     "Put it beside the other predicates, joined with AND, or write the comparison out: a.id = b.id",
                 )
@@ -335,7 +340,7 @@ class _Builder(ExpressionBuilder):
         if function in AGGREGATES:
             if len(arguments) != 1:
                 raise self.fail(
-                    f"{function} takes one argument, and {len(arguments)} are given",
+                    f"{function} takes one argument, but {len(arguments)} are given",
                     name.span,
                     f"Write: {function}(a[].x) over all events of a, or {function}(a[..i-1].x) over those so far",
                 )

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from kleene.errors import UnsupportedError, did_you_mean, listed, shown
 
 
-def checked_choice(what: str, given: object, names: Sequence[str]) -> str:
+def checked_choice(name: str, given: object, names: Sequence[str]) -> str:
     """One of the names.
 
     >>> checked_choice("engine", "compild", ("auto", "compiled"))
     Traceback (most recent call last):
     ...
-    kleene.errors.UnsupportedError: there is no engine 'compild'
-    Engines: auto, compiled. Did you mean 'compiled'?
+    kleene.errors.UnsupportedError: engine cannot be 'compild'
+    It can be: auto, compiled. Did you mean 'compiled'?
     """
     if isinstance(given, str) and given in names:
         return given
     guess = did_you_mean(given, names) if isinstance(given, str) else ""
-    raise UnsupportedError(f"there is no {what} {shown(given)}", hint=f"{what.capitalize()}s: {listed(names)}.{guess}")
+    raise UnsupportedError(f"{name} cannot be {shown(given)}", hint=f"It can be: {listed(names)}.{guess}")
 
 
 def checked_pair(name: str, given: object, choices: tuple[str, str]) -> str:
@@ -29,12 +29,12 @@ def checked_pair(name: str, given: object, choices: tuple[str, str]) -> str:
         return given
     first, second = choices
     guess = did_you_mean(given, choices).strip() if isinstance(given, str) else ""
-    raise UnsupportedError(f"{name} is '{first}' or '{second}', and {shown(given)} was given", hint=guess or None)
+    raise UnsupportedError(f"{name} is '{first}' or '{second}', but {shown(given)} was given", hint=guess or None)
 
 
 def checked_flag(name: str, given: object) -> bool:
     if not isinstance(given, bool):
-        raise UnsupportedError(f"{name} is True or False, and {shown(given)} was given")
+        raise UnsupportedError(f"{name} is True or False, but {shown(given)} was given")
     return given
 
 
@@ -45,5 +45,5 @@ def checked_count(name: str, given: object, what: str = "whole number") -> int:
     except TypeError:
         count = 0
     if count < 1:
-        raise UnsupportedError(f"{name} is a {what} from 1 up, and {shown(given)} was given")
+        raise UnsupportedError(f"{name} is a {what} from 1 up, but {shown(given)} was given")
     return count

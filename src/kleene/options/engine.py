@@ -26,8 +26,8 @@ class EngineOptions:
     >>> EngineOptions("compiled", algorithm="merged")
     Traceback (most recent call last):
     ...
-    kleene.errors.UnsupportedError: there is no algorithm 'merged'
-    Algorithms: auto, basic, merge, backtrack. Did you mean 'merge'?
+    kleene.errors.UnsupportedError: algorithm cannot be 'merged'
+    It can be: auto, basic, merge, backtrack. Did you mean 'merge'?
 
     name: "auto"; "compiled", machine code; "generated", the same code as plain Python, to look into; or "reference",
         the plain interpreter.
@@ -35,12 +35,13 @@ class EngineOptions:
     run_limit: the most partial matches that a partition may have at once, or sequences that one event may complete.
     memory_limit: how much the matches, buffers and results of a call may hold, in bytes or as a text like "2 GB"; by
         default half of the memory that the process may use. On Spark it is the limit of a task.
-    match_limit: the most matches of a call; on Spark of a task, on a stream of a piece of up to 262,144
-        events that a bucket takes in a micro-batch.
-    time_limit: the most seconds that a call takes, compilation included; on Spark, of a task's piece of work.
-        Beyond any of these limits a LimitError says what grew, and how far the call came.
+    match_limit: the most matches of a call; on Spark, of a task; on a stream, of a piece of up to 262,144 events that a
+        bucket takes in a micro-batch.
+    time_limit: the most seconds that a call may take, compilation included; on Spark, that a task may take for a piece
+        of its work. A call that passes one of these limits raises a LimitError, which says what grew and how far the
+        call came.
     plan: hints for SASE queries, by name, such as {"operators": "nfa"} or {"scan": "ais"}; see docs/plans.md.
-    statistics: {"events": {type: count}, "distinct": {attribute: count}}, by which a plan is chosen. For tables in this
+    statistics: {"events": {type: count}, "distinct": {attribute: count}}, used to choose a plan. For tables in this
         process they are measured on a sample.
     """
 
@@ -96,6 +97,6 @@ def engine_options(given: EngineOptions | str | None) -> EngineOptions:
         case str():
             return EngineOptions(given)
     raise UnsupportedError(
-        f"engine is the name of an engine or a kleene.EngineOptions, and {shown(given)} was given",
+        f"engine is the name of an engine or a kleene.EngineOptions, but {shown(given)} was given",
         hint="Write: engine='compiled' or engine=kleene.EngineOptions('compiled', memory_limit='2 GB').",
     )

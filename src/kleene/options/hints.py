@@ -61,7 +61,7 @@ def checked_hints(given: Mapping[str, Any] | Hints | None) -> Hints:
     if isinstance(given, Hints):
         return given
     if not isinstance(given, Mapping):
-        raise UnsupportedError(f"plan is a dict of hints, and {shown(given)} was given", hint=_all_hints())
+        raise UnsupportedError(f"plan is a dict of hints, but {shown(given)} was given", hint=_all_hints())
     for name, value in given.items():
         if name not in CHOICES:
             guess = did_you_mean(name, tuple(CHOICES)) if isinstance(name, str) else ""
@@ -86,11 +86,11 @@ def _check_together(hints: Hints) -> None:
         others = [name for name in hints.given() if name not in _OF_RUNS_TOO]
         if others:
             raise UnsupportedError(
-                f"the hint '{others[0]}' is for sequence operators, and operators='nfa' asks for runs",
-                hint=f"With operators='nfa' there are: {listed(_OF_RUNS_TOO)}.",
+                f"the hint '{others[0]}' is for sequence operators, but operators='nfa' asks for runs",
+                hint=f"With operators='nfa', these hints remain: {listed(_OF_RUNS_TOO)}.",
             )
     if hints.second_test in ("multi_pais", "combined") and hints.scan in ("basic", "ais"):
         raise UnsupportedError(
-            f"second_test='{hints.second_test}' needs partitioned stacks, and scan='{hints.scan}' has none",
+            f"second_test='{hints.second_test}' needs partitioned stacks, but scan='{hints.scan}' has none",
             hint="With it, scan can be: 'pais'. Without it, second_test can be: 'selection', 'dynamic'.",
         )

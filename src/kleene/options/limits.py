@@ -45,7 +45,7 @@ def checked_memory(given: int | str | None) -> int | None:
             found = -1
     if found < _LEAST_MEMORY:
         raise UnsupportedError(
-            f"memory_limit is a number of bytes from {_LEAST_MEMORY:,} up, or a text, and {shown(given)} was given",
+            f"memory_limit is a number of bytes from {_LEAST_MEMORY:,} up, or a text, but {shown(given)} was given",
             hint="Write it like memory_limit='2 GB'.",
         )
     return int(found)
@@ -56,5 +56,5 @@ def checked_seconds(given: float | None) -> float | None:
         return None
     is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
     if not is_number or not 0 < given < math.inf:
-        raise UnsupportedError(f"time_limit is a number of seconds above 0, and {shown(given)} was given")
+        raise UnsupportedError(f"time_limit is a number of seconds above 0, but {shown(given)} was given")
     return float(given)

@@ -20,15 +20,15 @@ class SparkOptions:
     >>> SparkOptions("presorted", ranges=4)
     Traceback (most recent call last):
     ...
-    kleene.errors.UnsupportedError: ranges is for layout='ranges', and layout='presorted' was given
+    kleene.errors.UnsupportedError: ranges is for layout='ranges', but layout='presorted' was given
     Write: kleene.SparkOptions('ranges', ranges=4); or leave ranges out.
 
     layout: "auto" shuffles events by key. Where that pays, it cuts the events of heavy keys, or all events where there
         is no key, into ranges that are matched apart (RIP 2013). "shuffled" never cuts. "ranges" always cuts, and a
         query that cannot be cut is an error. "presorted" says that the events of a key stand together in one Spark
         partition, in order: nothing is shuffled or sorted. "in place" says that the files of the input follow one
-        another in time: they are matched where they lie. What the last two say is checked while matching.
-    ranges: with "ranges", into how many each key is cut.
+        another in time: they are matched where they lie. Matching checks what the last two say.
+    ranges: with "ranges", how many ranges each key is cut into.
     range_size: with "auto" or "ranges", about how many events a range has.
     pushdown: whether Spark leaves out events that the query cannot use before they travel.
     """
@@ -46,7 +46,7 @@ class SparkOptions:
             object.__setattr__(self, "ranges", _checked_ranges(self.ranges))
             if self.layout != "ranges":
                 raise UnsupportedError(
-                    f"ranges is for layout='ranges', and layout='{self.layout}' was given",
+                    f"ranges is for layout='ranges', but layout='{self.layout}' was given",
                     hint=f"Write: kleene.SparkOptions('ranges', ranges={self.ranges}); or leave ranges out.",
                 )
         if self.range_size is not None:
@@ -54,13 +54,13 @@ class SparkOptions:
             object.__setattr__(self, "range_size", size)
             if self.layout not in ("auto", "ranges"):
                 raise UnsupportedError(
-                    f"range_size is for ranges that are cut, and layout='{self.layout}' was given",
+                    f"range_size is for ranges that are cut, but layout='{self.layout}' was given",
                     hint="Leave one of them out.",
                 )
             if self.ranges is not None:
                 raise UnsupportedError(
-                    "ranges and range_size contradict each other: each says how large a range is",
-                    hint="Give one of them.",
+                    "ranges and range_size cannot both be given: each says how large a range is",
+                    hint="Give only one of them.",
                 )
 
     @property
@@ -89,7 +89,7 @@ def _checked_ranges(given: object) -> int:
     """How many ranges; the words of other layouts are no numbers."""
     is_count = isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MOST_RANGES
     if not is_count:
-        raise UnsupportedError(f"ranges is a number from 1 to {MOST_RANGES:,}, and {shown(given)} was given")
+        raise UnsupportedError(f"ranges is a number from 1 to {MOST_RANGES:,}, but {shown(given)} was given")
     assert isinstance(given, int)
     return given
 
@@ -99,6 +99,6 @@ def spark_options(given: SparkOptions | None) -> SparkOptions | None:
     if given is None or isinstance(given, SparkOptions):
         return given
     raise UnsupportedError(
-        f"spark is a kleene.SparkOptions, and {shown(given)} was given",
+        f"spark is a kleene.SparkOptions, but {shown(given)} was given",
         hint="Write: spark=kleene.SparkOptions('ranges', ranges=4).",
     )

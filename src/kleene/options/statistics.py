@@ -40,12 +40,12 @@ def checked_statistics(given: Statistics | Mapping[str, Any] | None) -> Statisti
     if given is None or isinstance(given, Statistics):
         return given
     if not isinstance(given, Mapping):
-        raise UnsupportedError(f"statistics is a dict, and {shown(given)} was given", hint=_example())
+        raise UnsupportedError(f"statistics is a dict, but {shown(given)} was given", hint=_example())
     for name, numbers in given.items():
         if name not in NAMES:
-            raise UnsupportedError(f"statistics have no {shown(name)}", hint=f"They have {listed(NAMES)}. {_example()}")
+            raise UnsupportedError(f"statistics has no {shown(name)}", hint=f"It has {listed(NAMES)}. {_example()}")
         if not isinstance(numbers, Mapping):
-            raise UnsupportedError(f"statistics['{name}'] is a dict of numbers by name", hint=_example())
+            raise UnsupportedError(f"statistics['{name}'] must be a dict of numbers by name", hint=_example())
     events, distinct = (_counts(name, given.get(name, {})) for name in NAMES)
     return Statistics(events, distinct)
 
@@ -59,7 +59,7 @@ def _counts(name: str, numbers: Mapping[Any, Any]) -> dict[str, float]:
             found[key] = math.nan
         if not 0 <= found[key] < math.inf:
             raise UnsupportedError(
-                f"statistics['{name}'][{printable(repr(key))}] is {shown(number)}, and a count is a number from 0 up"
+                f"statistics['{name}'][{printable(repr(key))}] is {shown(number)}, but a count is a number from 0 up"
             )
     return found
 

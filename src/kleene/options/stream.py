@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kleene.errors import UnsupportedError, printable, shown
 from kleene.ir.options import MICROSECONDS
 from kleene.options.checks import checked_count, checked_flag, checked_pair
+from kleene.wording import said
 
 BUCKETS = 16
 """Groups that the keys of a stream are put together in, if nothing else is said."""
@@ -26,8 +27,8 @@ class StreamOptions:
 
     order: "time" lets events wait until the watermark has passed them; "arrival" trusts the order in which they arrive,
         and matches them at once.
-    unbounded_state: "allow" accepts a query that may hold ever more; "refuse" does not.
-    timeouts: also gives out what a run had bound when it left its window, as rows of their own.
+    unbounded_state: "allow" accepts a query whose state may grow without end; "refuse" does not.
+    timeouts: whether runs that leave their window are returned too, as rows of their own with what they had bound.
     buckets: how many groups the keys are put together in, each with a state of its own. Each costs time in every
         micro-batch, and no more tasks than that can work at once.
     watermark: how long to wait for events that are late, such as "10 minutes": Kleene sets Spark's watermark itself.
@@ -53,12 +54,20 @@ class StreamOptions:
         if self.max_ahead is not None:
             length_of_time("max_ahead", self.max_ahead, "1 hour")
             if self.watermark is None and self.order == "time":
-                raise UnsupportedError(
-                    "max_ahead was given without watermark: only a watermark that Kleene sets can be kept from such "
-                    "events",
-                    hint='Say how long to wait for events that are late: StreamOptions(watermark="10 minutes", '
-                    f'max_ahead="{printable(self.max_ahead)}").',
+                ahead = printable(self.max_ahead)
+                example = said(
+                    python=f'StreamOptions(watermark="10 minutes", max_ahead="{ahead}")',
+                    shell=f'--watermark "10 minutes" --max-ahead "{ahead}"',
                 )
+                raise UnsupportedError(
+                    f"{_called('max_ahead')} was given without {_called('watermark')}: it can only protect a watermark "
+                    "that Kleene sets itself",
+                    hint=f"Say how long to wait for late events: {example}.",
+                )
+
+
+def _called(argument: str) -> str:
+    return said(python=argument, shell=f"--{argument.replace('_', '-')}")
 
 
 def length_of_time(argument: str, text: object, example: str) -> dt.timedelta:
@@ -67,7 +76,8 @@ def length_of_time(argument: str, text: object, example: str) -> dt.timedelta:
     found = re.findall(part, text.lower()) if isinstance(text, str) and len(text) <= 100 else []
     is_whole = isinstance(text, str) and re.fullmatch(rf"\s*(?:{part})+", text.lower()) is not None
     if not found or not is_whole or any(unit not in MICROSECONDS for _, unit in found):
-        raise UnsupportedError(f"{shown(text)} is not a length of time", hint=f'Write: {argument}="{example}".')
+        written = said(python=f'{argument}="{example}"', shell=f'{_called(argument)} "{example}"')
+        raise UnsupportedError(f"{shown(text)} is not a length of time", hint=f"Write: {written}.")
     try:
         length = sum(
             (dt.timedelta(microseconds=float(number) * MICROSECONDS[unit]) for number, unit in found), dt.timedelta()
@@ -75,7 +85,7 @@ def length_of_time(argument: str, text: object, example: str) -> dt.timedelta:
     except OverflowError:
         length = dt.timedelta.max
     if length > dt.timedelta(days=36_525):
-        raise UnsupportedError(f"{argument} is at most a hundred years, and {shown(text)} was given")
+        raise UnsupportedError(f"{_called(argument)} is at most a hundred years, but {shown(text)} was given")
     return length
 
 
@@ -84,6 +94,6 @@ def stream_options(given: StreamOptions | None) -> StreamOptions | None:
     if given is None or isinstance(given, StreamOptions):
         return given
     raise UnsupportedError(
-        f"stream is a kleene.StreamOptions, and {shown(given)} was given",
+        f"stream is a kleene.StreamOptions, but {shown(given)} was given",
         hint="Write: stream=kleene.StreamOptions(watermark='10 minutes').",
     )

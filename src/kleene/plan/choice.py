@@ -32,7 +32,7 @@ def choose_pipeline(facts: Facts, algorithm: str, mode: str, columns: Iterable[s
                 f"sequence operators cannot run this query: {reason}",
                 hint="For this query operators can be: 'nfa'. Leave out the hints for sequence operators.",
             )
-        return _sequence(facts, columns, "as was asked for")
+        return _sequence(facts, columns, "as requested")
     if wanted is None:
         reason = reason or _why_rather_runs(facts)
         if reason is None:
@@ -40,7 +40,7 @@ def choose_pipeline(facts: Facts, algorithm: str, mode: str, columns: Iterable[s
             return _sequence(facts, columns, why)
     chosen, why = choose_algorithm(facts.query, algorithm)
     runs = optimized(run_pipeline(facts.query, chosen, columns), facts)
-    operators = "as was asked for" if wanted == "nfa" else f"since {reason}"
+    operators = "as requested" if wanted == "nfa" else f"since {reason}"
     return _noted(runs, f"operators: nfa, {operators}", f"runs: {chosen}, {why}")
 
 
@@ -58,7 +58,7 @@ def _asks_for_sequences(facts: Facts) -> bool:
 
 
 def why_not_sequences(query: AnalyzedQuery) -> str | None:
-    """What the query has that sequence operators have no meaning for."""
+    """What the query has that sequence operators have no meaning for: a clause that fits after "since …"."""
     for component in query.components:
         if component.is_kleene:
             return f"'{component.name}' is a Kleene plus"
@@ -71,7 +71,7 @@ def _why_runs_are_meant(algorithm: str, mode: str) -> str | None:
     if algorithm != "auto":
         return f"algorithm='{algorithm}' asks for runs"
     if mode == "compressed":
-        return "compressed output is the match buffer that runs share"
+        return "compressed output is made from the match buffer that runs share"
     return None
 
 
@@ -79,11 +79,11 @@ def _why_rather_runs(facts: Facts) -> str | None:
     """Why runs are the better choice for a query that sequence operators could run."""
     query = facts.query
     if query.window is not None and query.window.unit is WindowUnit.EVENTS and query.partition_by:
-        return "a window of events is counted in each partition, and stacks could not be pruned by it"
+        return "a window of events is counted in each partition, so it cannot prune stacks"
     for conjunct in conjuncts_of(query):
         if may_fail(conjunct.expression, facts.statistics.ranges):
             shown = expression_text(conjunct.expression)
-            return f"{shown} can be an error, which the walk back from the last event may not come to see"
+            return f"{shown} can fail, and the walk back from the last event might miss that"
     return _why_untied(facts) or cheaper_runs(facts)
 
 
@@ -109,10 +109,13 @@ def choose_algorithm(query: AnalyzedQuery, algorithm: str) -> tuple[str, str]:
                 "of a Kleene variable",
                 hint="Use algorithm='basic' or 'auto'.",
             )
-        return algorithm, "as was asked for"
+        return algorithm, "as requested"
     if walked is not None:
-        return "basic", f"since a predicate of '{walked}' looks at every event of a Kleene variable, so runs stay apart"
-    return "merge", "since runs in the same state that agree in all values still read go on as one"
+        return (
+            "basic",
+            f"since a predicate of '{walked}' looks at every event of a Kleene variable",
+        )
+    return "merge", "since runs in the same state go on as one if they agree in all values that are still read"
 
 
 def what_it_walks(query: AnalyzedQuery) -> str | None:

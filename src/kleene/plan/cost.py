@@ -25,7 +25,7 @@ def cheaper_runs(facts: Facts) -> str | None:
     >>> rare = {"events": {"A": 10, "B": 5000, "C": 5000}, "distinct": {"x": 1000}}
     >>> _, facts = planned(text, statistics=rare)
     >>> cheaper_runs(facts)
-    'of the events so far few lead on: about 1 runs are looked at for an event, against 499 tries from behind'
+    'few of the events so far lead on: for each event, runs to look at are about 1, but tries from behind about 499'
     >>> _, facts = planned(text, statistics={"events": {"A": 5000, "B": 5000, "C": 10}, "distinct": {"x": 10}})
     >>> cheaper_runs(facts) is None
     True
@@ -37,8 +37,8 @@ def cheaper_runs(facts: Facts) -> str | None:
     if sequences <= CLEARLY * (runs + 1):
         return None
     return (
-        f"of the events so far few lead on: about {runs:,.0f} runs are looked at for an event, "
-        f"against {sequences:,.0f} tries from behind"
+        f"few of the events so far lead on: for each event, runs to look at are about {runs:,.0f}, "
+        f"but tries from behind about {sequences:,.0f}"
     )
 
 

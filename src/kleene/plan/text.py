@@ -82,7 +82,7 @@ def details_of(operator: object) -> Iterable[str]:
 
 def _access(access: str) -> str:
     how = "a time-partitioned index" if access == "index" else "going through all such events"
-    return f"events that are forbidden are found by {how}"
+    return f"forbidden events are found by {how}"
 
 
 def _use(operator: object) -> str:

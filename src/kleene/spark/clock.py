@@ -21,6 +21,7 @@ from kleene.ir import expr as ir
 from kleene.ir.query import QueryDefinition
 from kleene.options.stream import length_of_time
 from kleene.spark.names import quoted, quoted_column
+from kleene.wording import said
 
 AHEAD = "kleene_ahead_"
 """How the names begin under which Spark's progress tells how many events were set aside."""
@@ -47,18 +48,24 @@ def with_clock(
     return {name: changed(frame) for name, frame in events.items()} if isinstance(events, Mapping) else changed(events)
 
 
+def _both() -> str:
+    return said(python="watermark and max_ahead", shell="--watermark and --max-ahead")
+
+
 def _with_clock(frame: DataFrame, name: str, delay: dt.timedelta | None, most: dt.timedelta | None) -> DataFrame:
     field = frame.schema[name]
     if not isinstance(field.dataType, TimestampType):
         raise UnsupportedError(
-            f"watermark and max_ahead are for points in time, and '{printable(name)}' is "
-            f"{field.dataType.simpleString()}",
-            hint="Order by a timestamp; a time without a zone becomes a point in time by .cast('timestamp').",
+            f"{_both()} are for points in time, but '{printable(name)}' is {field.dataType.simpleString()}",
+            hint=said(
+                python="Order by a timestamp; .cast('timestamp') makes a time without a zone a point in time.",
+                shell=f"Order by a timestamp, or read the column as one: --cast {printable(name)}=timestamp.",
+            ),
         )
     if WATERMARK in field.metadata:
         given = "max_ahead" if most is not None else "watermark"
         raise UnsupportedError(
-            f"{given} was given, and the stream has a watermark already, which follows every event that it has seen",
+            f"{given} was given, but the stream has a watermark already, which follows every event it has seen",
             hint="Leave .withWatermark out, and give its delay to match instead: "
             'stream=kleene.StreamOptions(watermark="10 minutes", max_ahead="1 hour").',
         )
@@ -83,7 +90,7 @@ def _time_column(frame: DataFrame, definition: QueryDefinition, order: OrderKey)
         key = definition.order_by[0].expression if definition.order_by else None
         if not isinstance(key, ir.Attribute):
             raise UnsupportedError(
-                "watermark and max_ahead need a column to order by, and the query computes its order",
+                f"{_both()} need a column to order by, but the query computes its order",
                 hint="Compute the column before matching.",
             )
         name, is_exact = key.name, key.exact

@@ -37,7 +37,7 @@ def _struct_of(schema: Any) -> StructType:
             return _of_arrow(schema)
         case str():
             return _parsed(schema)
-    raise SchemaError(f"schema takes the columns of the input, and {shown(schema)} was given", hint=_HINT)
+    raise SchemaError(f"schema takes the columns of the input, but {shown(schema)} was given", hint=_HINT)
 
 
 def _of_arrow(schema: pa.Schema) -> StructType:
@@ -47,7 +47,7 @@ def _of_arrow(schema: pa.Schema) -> StructType:
     except (PySparkException, NotImplementedError) as error:
         raise SchemaError(
             f"the schema has a column that Spark does not know: {_first_line(error)}",
-            hint="Declare it as what it is in Spark.",
+            hint="Declare it with the type that it has in Spark.",
         ) from None
 
 
@@ -62,12 +62,12 @@ def _parsed(text: str) -> StructType:
     except Exception as error:  # of many kinds: no session, no such type, a pipeline that forbids it
         if _is_of_pipeline(error):
             raise SchemaError(
-                "Spark's parser cannot be asked for a schema in a query function of a pipeline",
+                "a query function of a pipeline cannot use Spark's parser to read a schema",
                 hint="Give a pyspark StructType or a pyarrow.Schema.",
             ) from None
         raise SchemaError(f"Spark cannot read the schema: {_first_line(error)}", hint=_HINT) from None
     if not isinstance(found, StructType):  # the name of a type alone
-        raise SchemaError(f"the schema is {found.simpleString()}, and columns are wanted", hint=_HINT)
+        raise SchemaError(f"the schema is {found.simpleString()}, but columns are wanted", hint=_HINT)
     return found
 
 
@@ -80,7 +80,7 @@ def asking_spark() -> Iterator[None]:
         if not _is_of_pipeline(error):
             raise
         raise UnsupportedError(
-            "in a query function of a pipeline Spark cannot be asked for the columns of a DataFrame",
+            "a query function of a pipeline cannot ask Spark for the columns of a DataFrame",
             hint="Say what they are: schema=StructType([…]).",
         ) from None
 

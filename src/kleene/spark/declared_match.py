@@ -32,7 +32,7 @@ def matches_as_declared(call: Call, events: DataFrame | Mapping[str, DataFrame],
     """The matches, lazily. What is known of the DataFrame without a question is checked against the schema."""
     if isinstance(events, Mapping):
         raise UnsupportedError(
-            "schema declares the columns of one DataFrame, and a dict was given",
+            "schema declares the columns of one DataFrame, but a dict was given",
             hint="Put the inputs together first, with a column that tells the type: a.unionByName(b, True).",
         )
     _check_options(call)
@@ -60,7 +60,7 @@ def _bucket(reads: Reads) -> Any:
 
 def _check_options(call: Call) -> None:
     if call.stream is not None:
-        raise UnsupportedError("stream is for streams, and schema is for tables", hint="Leave stream out.")
+        raise UnsupportedError("stream is for streams, but schema is for tables", hint="Leave stream out.")
     if call.is_compressed:
         raise UnsupportedError("compressed output needs the layout of a job", hint="Leave schema out.")
     if call.spark is not None and call.spark != SparkOptions(pushdown=call.spark.pushdown):
@@ -74,7 +74,7 @@ def _refuse_computed_keys(task: TableTask) -> None:
     query = task.plan.query
     if isinstance(query, AnalyzedRowPattern) and query.computed:
         raise UnsupportedError(
-            f"the key '{printable(query.computed[0][0])}' is an expression, and where schema is given keys are columns",
+            f"the key '{printable(query.computed[0][0])}' is an expression, but with schema, keys must be columns",
             hint="Add it to the DataFrame as a column, declare it in the schema, and name it in the query.",
         )
 
@@ -82,7 +82,7 @@ def _refuse_computed_keys(task: TableTask) -> None:
 def _refuse_streams(frame: DataFrame) -> None:
     if frame.isStreaming if _is_classic(frame) else _reads_stream(getattr(frame, "_plan", None)):
         raise UnsupportedError(
-            "the DataFrame is a stream, and schema was given: a table function keeps nothing between micro-batches, so "
+            "the DataFrame is a stream, but schema was given: a table function keeps nothing between micro-batches, so "
             "it would miss matches",
             hint="In a pipeline, make it a materialized view, which reads a table: spark.read.table(…). "
             "Elsewhere leave schema out.",

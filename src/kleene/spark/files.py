@@ -74,7 +74,7 @@ def _schema(found: EventFiles) -> pa.Schema:
     fine = [field.name for field in schema if holds(field.type, is_nanosecond)]
     if fine:
         raise SchemaError(
-            f"the column '{printable(fine[0])}' has nanoseconds, and Spark's times end at microseconds",
+            f"the column '{printable(fine[0])}' has nanoseconds, but Spark's times end at microseconds",
             hint="Match with --in-process, or round the column to microseconds.",
         )
     return schema

@@ -64,7 +64,7 @@ class FolderStream:
             )
         if self.output.exists() and not has_log and any(_is_foreign(path) for path in self.output.glob("*")):
             raise SchemaError(
-                f"the output '{self.output}' exists, and no stream wrote it", hint="Choose another name for the output."
+                f"the output '{self.output}' exists, but no stream wrote it", hint="Choose another name for the output."
             )
 
     def start(self, session: SparkSession, most_shown: int) -> RunningStream:

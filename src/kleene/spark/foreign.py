@@ -79,9 +79,9 @@ def refuse_foreign(definition: QueryDefinition) -> None:
     )
     for call in calls:
         raise UnsupportedError(
-            f"'{printable(call.name)}' is not a function of Kleene, and a table function cannot have Spark compute it",
+            f"'{printable(call.name)}' is not a function of Kleene, and a table function cannot ask Spark for it",
             definition.source.locate(call.span),
-            "Compute it in a column of the table before, or from the measures afterwards.",
+            "Compute it as a column of the table first, or from the measures afterwards.",
         )
 
 
@@ -127,7 +127,7 @@ class Prepared:
         """Spark would put the key in the place of a column that is called like it."""
         if name.lower() in (column.lower() for column in self.frame.columns):
             raise AnalysisError(
-                f"the input has a column that is called like this key: '{printable(name)}'",
+                f"the input has a column with the name of this key: '{printable(name)}'",
                 self.definition.source.locate(expression.span),
                 "Rename the column.",
             )
@@ -261,7 +261,7 @@ class _Afterwards:
         if len(variables) > 1:
             names = " and ".join(sorted(name or "the universal variable" for name in variables))
             raise AnalysisError(
-                f"{call.name} is about one variable, and {names} are mentioned", self.source.locate(call.span)
+                f"{call.name} is about one variable, but {names} are named", self.source.locate(call.span)
             )
         return next(iter(variables), None)
 

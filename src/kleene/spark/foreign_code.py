@@ -35,7 +35,7 @@ def check_definition(definition: QueryDefinition) -> None:
         for node in ir.walk(part):
             if isinstance(node, ir.Function) and node.name in JVM_CALLS:
                 raise UnsupportedError(
-                    f"{node.name} runs code of the JVM, and a clause may not",
+                    f"{node.name} runs code of the JVM, which a clause may not do",
                     definition.source.locate(node.name_span),
                     "Compute the column before matching, or trust the text: kleene.sql(…, allow_jvm_calls=True).",
                 )
@@ -102,7 +102,7 @@ def _names_a_class(tokens: Sequence[Token]) -> bool:
 
 def _refused(offence: str, span: Span, original: SourceText) -> UnsupportedError:
     return UnsupportedError(
-        f"{offence}, and a query text may not",
+        f"{offence}, which is not allowed in a query text",
         original.locate(span),
         "If you trust the text: kleene.sql(…, allow_jvm_calls=True).",
     )

@@ -209,9 +209,9 @@ class StreamMetrics:
         if self.ahead:
             found.append(f"events set aside because their time is too far ahead of the clock: {self.ahead:,}")
         if self.first_batch:
-            found.append(f"counted from micro-batch {self.first_batch:,} on: Spark tells no more of those before")
+            found.append(f"counted from micro-batch {self.first_batch:,} on: Spark no longer tells about earlier ones")
         if not self.is_whole:
-            found.append("≥ at least so much: buckets that had nothing to do since then are not known")
+            found.append("≥ means at least: buckets that have had nothing to do since then are not known")
         return found
 
 
@@ -220,8 +220,8 @@ def stream_metrics(query: Any, earlier: StreamMetrics | None = None) -> StreamMe
     reports = _reports(query, earlier)
     if reports and not any(name.startswith(OBSERVED) for report in reports for name in report["observedMetrics"]):
         raise UnsupportedError(
-            "the streaming query tells nothing of patterns",
-            hint="Give the StreamingQuery that writes what match made of a stream: found.writeStream…start().",
+            "the streaming query does not find patterns",
+            hint="Give the StreamingQuery that writes what match returned for a stream: found.writeStream…start().",
         )
     return (earlier or StreamMetrics()).and_then(reports)
 

@@ -118,6 +118,6 @@ def with_notes_of(others: Iterable[DataFrame], frame: DataFrame) -> DataFrame:
 def last_notes(frame: Any) -> list[str]:
     if not isinstance(frame, DataFrame):
         raise UnsupportedError(
-            "notes are kept for the DataFrame that match returned", hint="In process, notes are warnings."
+            "notes exist for a DataFrame that match returned", hint="In process, they are warnings instead."
         )
     return [text for notes in _NOTES.get(frame, ()) for text in notes.told()]

@@ -45,7 +45,7 @@ def register(spark: SparkSession, name: str = NAME, engine: EngineOptions | str 
     """Registers the function under the name for the session. Instants are read in the zone that the session has now."""
     options = engine_options(engine)
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise SchemaError(f"name takes the name of a function, and {shown(name)} was given", hint=f"Write: '{NAME}'")
+        raise SchemaError(f"name takes the name of a function, but {shown(name)} was given", hint=f"Write: '{NAME}'")
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     function: Any = F.udtf(_handler(zone, options), useArrow=False)
     spark.udtf.register(name, function)
@@ -125,7 +125,7 @@ class Arguments:
         text = _constant(query, "query")
         if not isinstance(text, str):
             raise SchemaError(
-                f"query takes a text, and {shown(text)} was given", hint=f"Write: {NAME}(TABLE(name), '…')"
+                f"query takes a text, but {shown(text)} was given", hint=f"Write: {NAME}(TABLE(name), '…')"
             )
         return cls(
             events.dataType,
@@ -149,7 +149,7 @@ class Arguments:
 def _constant(argument: AnalyzeArgument, name: str) -> Any:
     if argument.isTable or not argument.isConstantExpression:
         raise SchemaError(
-            f"{name} is not a constant, and the columns of the result depend on it", hint="Write it as a literal."
+            f"{name} must be a constant, since the columns of the result depend on it", hint="Write it as a literal."
         )
     return argument.value
 
@@ -162,7 +162,7 @@ def _names(argument: AnalyzeArgument | None, name: str) -> tuple[str, ...] | Non
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
         raise SchemaError(
-            f"{name} takes the name of a column or an array of names, and {shown(value)} was given",
+            f"{name} takes the name of a column or an array of names, but {shown(value)} was given",
             hint=f"Write: {name} => 'ts' or {name} => array('ts', 'seq')",
         )
     return tuple(names)
@@ -176,7 +176,7 @@ def _language(text: str, given: Any) -> str:
         return "match_recognize" if word in ("PARTITION", "ORDER", "MATCH_RECOGNIZE", "MEASURES") else "sase"
     if given not in LANGUAGES:
         raise SchemaError(
-            f"language takes a name, and {shown(given)} was given", hint=f"Languages: {listed(LANGUAGES)}."
+            f"language takes a name, but {shown(given)} was given", hint=f"Languages: {listed(LANGUAGES)}."
         )
     return str(given)
 
@@ -200,8 +200,8 @@ def prepared_for(given: Arguments, zone: str, engine: EngineOptions | None = Non
     query = task.plan.query
     if isinstance(query, AnalyzedRowPattern) and query.computed:
         raise UnsupportedError(
-            f"the key '{printable(query.computed[0][0])}' is an expression, and {NAME} splits and sorts by columns",
-            hint="Compute it before: TABLE(SELECT *, … AS key FROM …).",
+            f"the key '{printable(query.computed[0][0])}' is an expression, but {NAME} splits and sorts by columns",
+            hint="Compute it first: TABLE(SELECT *, … AS key FROM …).",
         )
     reads = task.reads
     return Prepared(

@@ -23,11 +23,11 @@ def _setting_lines(frame: DataFrame, spreads: bool) -> list[str]:
     lines = []
     if spreads:
         partitions = conf.get("spark.sql.shuffle.partitions")
-        lines.append(f"spark.sql.shuffle.partitions = {partitions}: so many tasks at most")
+        lines.append(f"spark.sql.shuffle.partitions = {partitions}: at most this many tasks")
     batch = int(conf.get(MOST_ROWS) or 0)
     if 0 < batch < USUAL_BATCH:
         lines.append(
-            f"{MOST_ROWS} = {batch}: fewer events are handed over at a time than by Spark's default, {USUAL_BATCH:,}"
+            f"{MOST_ROWS} = {batch}: fewer events are handed over at a time than with Spark's default, {USUAL_BATCH:,}"
         )
     if conf.get(MOST_BYTES, str(NO_LIMIT)) != str(NO_LIMIT):
         lines.append(

@@ -119,7 +119,7 @@ def _alike(names: list[str], frame: DataFrame) -> list[str]:
 
 def _too_alike(names: list[str], what: str) -> SchemaError:
     return SchemaError(
-        f"columns of {what} that Spark takes for one: {listed(names)}",
+        f"Spark cannot tell these columns of {what} apart: {listed(names)}",
         hint="Rename one of them, or set spark.sql.caseSensitive to true.",
     )
 
@@ -150,7 +150,7 @@ def prepare_rows(
 ) -> tuple[Prepared, pa.Schema, Plan]:
     """What Spark computes beforehand, the columns there are then, and the plan. `nested` are parts of columns."""
     if isinstance(events, Mapping):
-        raise SchemaError("a row pattern reads one table, and a dict was given", hint="Give the DataFrame itself.")
+        raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the DataFrame itself.")
     definition = call.definition
     used = mentioned_names(definition, OrderKey(()))
     events = with_unique_names(events, "the input", used)

@@ -120,7 +120,7 @@ def _refuse_view(tokens: list[Token], original: SourceText) -> None:
     words = [token.word for token in tokens[:6]]
     if words[0] == "CREATE" and "VIEW" in words:
         raise QuerySyntaxError(
-            "a view cannot hold MATCH_RECOGNIZE: Spark keeps a view as text, and would not know the clause",
+            "a view cannot contain MATCH_RECOGNIZE: Spark keeps a view as text, and does not know the clause",
             original.locate(Span(tokens[0].start, tokens[0].end)),
             "Name the result instead: kleene.sql(spark, 'SELECT …').createOrReplaceTempView('name')",
         )
@@ -165,7 +165,7 @@ def _matches(current: _Text, definition: QueryDefinition, frame: DataFrame, clau
         return make_job(Call(definition), frame, allow_jvm_calls=current.allow_jvm_calls).matches()
     if current.frames:
         raise UnsupportedError(
-            "schema declares the columns of one table, and the text has several MATCH_RECOGNIZE clauses",
+            "schema declares the columns of one table, but the text has several MATCH_RECOGNIZE clauses",
             current.original.locate(clause),
             "Give each clause a text of its own; in a pipeline, a view of its own.",
         )
@@ -201,11 +201,11 @@ def _start_of_factor(tokens: list[Token], place: int, original: SourceText) -> i
         elif token.text not in ("(", ")", ",") and not re.fullmatch(r"[\d.+-]+|'.*", token.text, re.DOTALL):
             in_values = False  # an alias: the rows have ended
     if begin is None or begin == place or wrong is not None:
-        behind = f"behind {wrong.word}, not behind a table" if wrong else "behind no table"
+        behind = f"after {wrong.word}, not after a table" if wrong else "after no table"
         raise QuerySyntaxError(
             f"MATCH_RECOGNIZE stands {behind}",
             original.locate(Span(tokens[place].start, tokens[place].end)),
-            "Write it right behind the table: FROM trades MATCH_RECOGNIZE ( … ) WHERE …",
+            "Write it right after the table: FROM trades MATCH_RECOGNIZE ( … ) WHERE …",
         )
     return tokens[begin].start
 

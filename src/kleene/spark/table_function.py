@@ -57,7 +57,7 @@ def _task_on_rows(call: Call, columns: pa.Schema) -> TableTask:
 def function_of(task: TableTask) -> Any:
     if not hasattr(F, "arrow_udtf"):
         raise UnsupportedError(
-            "table functions on Arrow came with PySpark 4.1, and an older one is installed",
+            "table functions on Arrow came with PySpark 4.1, but an older one is installed",
             hint="Install a newer one: pip install 'pyspark[sql]>=4.1,<5'",
         )
     return F.arrow_udtf(_handler(task), returnType=spark_schema(task.output.result))

@@ -235,5 +235,5 @@ def test_files_that_vanish_while_they_are_looked_at(folder, monkeypatch):
 
 def test_limit_that_is_no_number_is_named(monkeypatch):
     monkeypatch.setenv("KLEENE_CACHE_LIMIT", "large")
-    with pytest.warns(KleeneWarning, match="KLEENE_CACHE_LIMIT is large, which is not a whole number; 512 is used"):
+    with pytest.warns(KleeneWarning, match="KLEENE_CACHE_LIMIT is 'large', which is not a whole number, so 512"):
         assert code_folder.size_limit() == 512_000_000

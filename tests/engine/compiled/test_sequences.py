@@ -722,7 +722,7 @@ class TestErrors:
         ("where", "hints", "says"),
         [
             ("a.id > 0", {"scan": "pais"}, "scan='pais' needs an equivalence test"),
-            ("[id]", {"scan": "pais", "second_test": "multi_pais"}, "needs two equivalence tests, and the query has 1"),
+            ("[id]", {"scan": "pais", "second_test": "multi_pais"}, "needs two equivalence tests, but the query has 1"),
             ("[id, n]", {"scan": "ais", "second_test": "multi_pais"}, "needs partitioned stacks"),
             ("[id, n]", {"scan": "basic", "second_test": "multi_pais"}, "needs partitioned stacks"),
             ("[id]", {"operators": "nfa", "scan": "ais"}, "is for sequence operators"),

@@ -81,7 +81,7 @@ class Reader:
             return self.of_event(code.layout.column(expression), expression, code)
         if isinstance(expression, ir.IfPresent):
             return self._if_present(expression, code)
-        raise NotExpressibleError(f"{type(expression).__name__.lower()} of another row")
+        raise NotExpressibleError(f"the {type(expression).__name__.lower()} of another row")
 
     def one_event(self, expression: ir.Expr) -> ir.Expr | None:
         """A node by which the event is known, if the expression reads just one event; else None."""
@@ -281,7 +281,7 @@ class Code:
             case ir.Like():
                 raise _NeedsColumnError(f"LIKE over several events ({_shown(expression)})")
             case ir.PythonCall():
-                raise NotExpressibleError("it calls a Python function")
+                raise NotExpressibleError("a call of a Python function")
         return reader.read(expression, self)
 
     def _literal(self, expression: ir.Literal, value: object) -> Scalar | Truth:
@@ -581,7 +581,7 @@ def check_source(source: str) -> None:
     try:
         compile(source, "<kleene>", "exec")
     except (SyntaxError, MemoryError):
-        raise NotExpressibleError("expressions that nest so deeply") from None
+        raise NotExpressibleError("expressions nested this deeply") from None
 
 
 def _power(cast: ir.Cast) -> int | None:

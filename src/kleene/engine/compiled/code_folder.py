@@ -172,7 +172,7 @@ def setting(name: str, default: int) -> int:
     if name not in _complained:
         _complained.add(name)
         warnings.warn(
-            f"{name} is {printable(told, 40)}, which is not a whole number; {default} is used",
+            f"{name} is '{printable(told, 40)}', which is not a whole number, so {default} is used",
             KleeneWarning,
             stacklevel=2,
         )

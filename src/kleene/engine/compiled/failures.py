@@ -12,7 +12,7 @@ from kleene.ir.text import expression_text
 
 
 class NotExpressibleError(Exception):
-    """The engine has no code for this; the message says for what."""
+    """The engine has no code for this. The message is a noun phrase that fits after "has no code for …"."""
 
 
 class GaveUpError(ExecutionError):

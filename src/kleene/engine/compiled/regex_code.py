@@ -77,7 +77,7 @@ class _Generator(PatternCode):
         for measure in self.query.measures:
             for node in ir.walk(measure.expression):
                 if isinstance(node, ir.PythonCall):
-                    raise NotExpressibleError("it calls a Python function")
+                    raise NotExpressibleError("a call of a Python function")
                 if not isinstance(node, ir.Aggregate):
                     continue
                 if node.function == "collect":

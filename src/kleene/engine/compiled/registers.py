@@ -43,7 +43,7 @@ class Registers:
     def get(self, owner: int, function: str, argument: ir.Expr | None) -> Register:
         argument = None if argument is None else of_one_event(argument)
         if argument is not None and isinstance(argument.type, OpaqueType):
-            raise NotExpressibleError(f"values of type {argument.type.name}, which only travel")
+            raise NotExpressibleError(f"values of type {argument.type.name}, which can only be passed on")
         kind = "i" if argument is None or function == "known" else kind_of(argument.type)
         register = Register(owner, function, argument, kind, "" if argument is None else repr(argument))
         if register not in self.all:

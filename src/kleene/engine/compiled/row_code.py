@@ -222,7 +222,7 @@ class _Generator(PatternCode):
     def _check_match_numbers(self) -> None:
         nodes = (node for _, condition in self.query.conditions for node in ir.walk(condition))
         if self._gives_all and self.tables.is_ambiguous and any(isinstance(node, ir.MatchNumber) for node in nodes):
-            raise NotExpressibleError("MATCH_NUMBER() in a condition where ways must be told apart first")
+            raise NotExpressibleError("MATCH_NUMBER() in a condition that decides which match is found")
 
     @property
     def _gives_all(self) -> bool:
@@ -325,7 +325,7 @@ class _Generator(PatternCode):
         """The register with the row that is `offset` rows of the variable from its first or last."""
         owner = self.owner(variable)
         if offset > 16:
-            raise NotExpressibleError(f"a look {offset} rows of a variable back")
+            raise NotExpressibleError(f"an offset of {offset} rows")
         if from_last:
             for nearer in range(offset):
                 self.registers.get(owner, f"row_last_{nearer}", None)

@@ -50,7 +50,7 @@ WORK_AT_ONCE = 1 << 26
 ALL_AT_ONCE = 1 << 62
 WHY_NOT_TO_SKIP = {
     statuses.NO_ROW_TO_SKIP_TO: "the match has no such row",
-    statuses.SKIPS_TO_ITS_START: "it is the row where the match began, which would be found forever",
+    statuses.SKIPS_TO_ITS_START: "that is the row where the match began, so the same match would be found forever",
 }
 MOST_MEMO = 1 << 28
 """The most words for the marks of states that failed; beyond that the engine gives up."""
@@ -270,7 +270,7 @@ def _failure(status: int, code: RowCode) -> Exception:
     if status in WHY_NOT_TO_SKIP:
         return cannot_skip(after, WHY_NOT_TO_SKIP[status])
     return LimitError(
-        f"the pattern can be matched from one row in too many ways: {code.run_limit:,} steps did not end",
+        f"from one row, the pattern can match in too many ways: {code.run_limit:,} steps were not enough",
         hint="Make its loops and alternatives exclude each other, bound it with WITHIN or MAXLENGTH, or "
         "raise run_limit.",
     )

@@ -13,7 +13,7 @@ def index_negation(plan: Pipeline, facts: Facts) -> Pipeline:
     >>> plan, facts = planned("EVENT SEQ(A a, !(B b), C c) WHERE b.x > a.x")
     >>> print(index_negation(plan, facts).get(NegationFilter))
     NegationFilter
-       events that are forbidden are found by a time-partitioned index
+       forbidden events are found by a time-partitioned index
        !(B b) with b.x > a.x
     """
     negation = plan.find(NegationFilter)

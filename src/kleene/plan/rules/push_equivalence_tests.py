@@ -57,12 +57,12 @@ def _second(algorithm: str, tests: tuple[Equivalence, ...], facts: Facts) -> str
 def _check(algorithm: str, second: str, tests: tuple[Equivalence, ...]) -> None:
     if algorithm == "pais" and not tests:
         raise UnsupportedError(
-            "scan='pais' needs an equivalence test, and the query has none",
+            "scan='pais' needs an equivalence test, but the query has none",
             hint="For this query scan can be: 'basic', 'ais'.",
         )
     if second in ("multi_pais", "combined") and len(tests) < 2:
         raise UnsupportedError(
-            f"second_test='{second}' needs two equivalence tests, and the query has {len(tests)}",
+            f"second_test='{second}' needs two equivalence tests, but the query has {len(tests)}",
             hint="For this query second_test can be: 'selection', 'dynamic'.",
         )
 
@@ -79,7 +79,7 @@ def distinct_values(test: Equivalence, facts: Facts) -> float:
 
 def _reason(algorithm: str, second: str, tests: tuple[Equivalence, ...], facts: Facts) -> str:
     if facts.hints.scan is not None:
-        return f"stacks: {algorithm}, as was asked for"
+        return f"stacks: {algorithm}, as requested"
     if not tests:
         return "stacks: ais, since no equivalence test could partition them"
     if second == "combined" and facts.hints.second_test is None:
@@ -90,4 +90,4 @@ def _reason(algorithm: str, second: str, tests: tuple[Equivalence, ...], facts: 
     if len(tests) > 1:
         return f"stacks: pais by {tests[0]}, the first test; statistics could tell whether it is the most selective"
     about = f" (about {values:,.0f} values)" if values else ""
-    return f"stacks: pais by {tests[0]}{about}, so that only events that agree meet"
+    return f"stacks: pais by {tests[0]}{about}, so only events that agree meet"

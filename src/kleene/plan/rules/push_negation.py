@@ -31,7 +31,7 @@ def push_negation(plan: Pipeline, facts: Facts) -> Pipeline:
           │  [x]
           └─ SC← sequence construction
              │  !(C c)
-             │  events that are forbidden are found by going through all such events
+             │  forbidden events are found by going through all such events
              └─ SS→ sequence scan
                    (A a, B b, D d)
                    runtime stack, a cell for every event

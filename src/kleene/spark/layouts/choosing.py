@@ -60,9 +60,9 @@ def in_place_reach(plan: Plan, sort: Sort) -> Reach:
     """How far a piece must read that is matched where it lies; or an error that says why it cannot be."""
     reach = reach_of(plan)
     if not sort.in_tasks:
-        reach = Uncut(f"pieces are sorted by numbers or times, and the sort would be {sort.text}")
+        reach = Uncut(f"pieces are sorted by numbers or times, but the sort would be {sort.text}")
     elif isinstance(plan.query, AnalyzedQuery) and isinstance(reach, Reach) and reach.ahead.time is None:
-        reach = Uncut("a SASE query needs a window in time for that")
+        reach = Uncut("a SASE query needs a window in time to be matched in place")
     if isinstance(reach, Uncut):
         raise UnsupportedError(f"the query cannot be matched in place: {reach.reason}", hint="Leave the layout out.")
     return reach
@@ -71,7 +71,7 @@ def in_place_reach(plan: Plan, sort: Sort) -> Reach:
 def _check_presorted(sort: Sort) -> None:
     if not sort.in_tasks:
         raise UnsupportedError(
-            f"layout='presorted' is checked by numbers or times, and the sort would be {sort.text}",
+            f"layout='presorted' is checked by numbers or times, but the sort would be {sort.text}",
             hint="Leave the layout out.",
         )
 

@@ -49,7 +49,7 @@ class Presorted:
         places = self.frame(job).select(GROUP, F.spark_partition_id().alias("place")).distinct()
         counted = places.groupBy(GROUP).count()
         text = (
-            "kleene.errors.ExecutionError: layout='presorted' was given, and the events of a key are in several Spark "
+            "kleene.errors.ExecutionError: layout='presorted' was given, but the events of a key are in several Spark "
             "partitions\nLeave the layout out, or bring them together first: df.repartition(key).sortWithinPartitions"
             "(key, order).\n\n"
         )
@@ -81,12 +81,12 @@ def checked_order(tables: Iterable[pa.Table], order: TaskOrder) -> Iterator[pa.T
         name = printable(order.columns[0].name)
         if (~changes & (times[1:] < times[:-1])).any() or order.breaks_ties(together):
             raise ExecutionError(
-                f"layout='presorted' was given, and events of one key are not in the order of '{name}'",
+                f"layout='presorted' was given, but events of one key are not in the order of '{name}'",
                 hint="Leave the layout out, or sort first: df.repartition(key).sortWithinPartitions(key, order).",
             )
         if not done.isdisjoint(here) or len(set(here)) < len(here):
             raise ExecutionError(
-                "layout='presorted' was given, and the events of a key do not stand together",
+                "layout='presorted' was given, but the events of a key are not next to each other",
                 hint="Leave the layout out, or sort by the key first: df.sortWithinPartitions(key, order).",
             )
         done.update(here[:-1])

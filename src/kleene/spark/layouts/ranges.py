@@ -108,7 +108,7 @@ class RangeTask(GroupTask):
         own = are_own(marks)
         if own.sum() != told_by(marks[:1])[0]:
             raise ExecutionError(
-                f"the input changed between two readings: a range has {own.sum():,} events, and had another number "
+                f"the input changed between two readings: a range has {own.sum():,} events, but had another number "
                 "before",
                 hint="Write the input to files, or cache it; or match it in one piece: SparkOptions('shuffled').",
             )

@@ -39,6 +39,7 @@ from kleene.spark.streaming.packing import BUCKET, PACKED, PAYLOAD, PackingTask,
 from kleene.spark.streaming.processor import GIVEN_OUT, OBSERVED, MatchingProcessor, observed
 from kleene.spark.streaming.state import Clock, StreamTask
 from kleene.spark.tasks.order import has_order_numbers
+from kleene.wording import said
 
 if TYPE_CHECKING:
     from kleene.spark.job import Job
@@ -54,7 +55,7 @@ class Stream:
         by_bucket = self.frame(job).groupBy(BUCKET)
         if not hasattr(by_bucket, "transformWithStateInPandas"):
             raise UnsupportedError(
-                f"PySpark {pyspark.__version__} has no stateful operator for streams by Spark Connect",
+                f"PySpark {pyspark.__version__} has no stateful operator for streams with Spark Connect",
                 hint="Use a newer PySpark, such as 4.3, or a classic session.",
             )
         mode = "EventTime" if self.clock.has_watermark else "None"
@@ -164,30 +165,31 @@ def choose_stream(
         _check_time(plan, first, has_watermark)
     elif before is not None and before.delay:
         raise UnsupportedError(
-            "with order='arrival' a query cannot read the matches of one that ends with a negation: they come when "
-            "their window has closed, out of order",
-            hint="Give the stream a watermark, and leave order out.",
+            "in the order of arrival, a query cannot read the matches of one that ends with a negation: they come "
+            "when their window has closed, out of order",
+            hint=f"Give the stream a watermark, and leave {said(python='order', shell='--arrival')} out.",
         )
     _check_order(reads)
     unbounded = unbounded_state(plan)
     if unbounded is not None and given.unbounded_state == "refuse":
+        allow = said(python="StreamOptions(unbounded_state='allow')", shell="--unbounded-state")
         raise UnsupportedError(
             f"the query has no bound on a stream: {unbounded.reason}",
-            hint=f"{unbounded.hint}; or accept that state grows: StreamOptions(unbounded_state='allow').",
+            hint=f"{unbounded.hint}; or accept that state grows: {allow}.",
         )
     clock = Clock(in_arrival_order, has_watermark, before.delay if before else 0)
     buckets = given.buckets if reads.key else 1
     query = PreparedQuery(plan, reads.columns).fingerprint
-    said = [query, clock.in_arrival_order, clock.lag, buckets, reads.useful]
-    said += [output.id_columns, output.carried, output.timeouts]
-    return Stream(clock, buckets, hashlib.sha256(repr(said).encode()).hexdigest())
+    facts = [query, clock.in_arrival_order, clock.lag, buckets, reads.useful]
+    facts += [output.id_columns, output.carried, output.timeouts]
+    return Stream(clock, buckets, hashlib.sha256(repr(facts).encode()).hexdigest())
 
 
 def _check_order(reads: Reads) -> None:
     first = reads.order[0]
     if not has_order_numbers(reads.type_of(first.name)) or first.descending:
         raise UnsupportedError(
-            f"a stream is matched in ascending order of a time or a number, and '{printable(first.name)}' is "
+            f"a stream is matched in ascending order of a time or a number, but '{printable(first.name)}' is "
             f"{'descending' if first.descending else reads.type_of(first.name)}",
             hint="Order by a timestamp.",
         )
@@ -198,16 +200,16 @@ def _check_timeouts(plan: Plan) -> None:
     if isinstance(query, AnalyzedRowPattern):
         raise UnsupportedError("timeouts are for SASE queries: a row pattern has no runs", hint="Leave timeouts out.")
     if query.window is None or query.window.unit is WindowUnit.EVENTS:
-        raise UnsupportedError("a run times out when its time is over, and the query has no WITHIN in time")
+        raise UnsupportedError("a run times out when its time is over, but the query has no WITHIN in time")
     if query.measures is not None and any(measure.name == TIMED_OUT for measure in query.measures):
-        raise UnsupportedError(f"'{TIMED_OUT}' is the column that tells timeouts", hint="Choose another name after AS.")
+        raise UnsupportedError(f"'{TIMED_OUT}' is the column that marks timeouts", hint="Choose another name after AS.")
 
 
 def _check_session(frame: DataFrame) -> None:
     provider = frame.sparkSession.conf.get(PROVIDER, None) or ""
     if "RocksDB" not in provider:
         raise UnsupportedError(
-            "a stream of matches needs Spark's RocksDB state store, and the session has another",
+            "a stream of matches needs Spark's RocksDB state store, but the session has another one",
             hint=f'Add: spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
         )
 
@@ -219,23 +221,29 @@ def _has_watermark(events: DataFrame | Mapping[str, DataFrame], name: str) -> bo
 
 def _check_time(plan: Plan, first: pa.Field, has_watermark: bool) -> None:
     name = printable(first.name)
+    arrival = said(python="StreamOptions(order='arrival')", shell="--arrival")
     if not isinstance(plan.query.time_type, TimestampType):
         raise UnsupportedError(
-            f"a stream is put in order by its event time, a timestamp, and '{name}' is {first.type}",
-            hint=f"Order by a timestamp with a watermark; or trust that events arrive in order of '{name}': "
-            "StreamOptions(order='arrival').",
+            f"a stream is put in order by its event time, which is a timestamp, but '{name}' is {first.type}",
+            hint=f"Order by a timestamp with a watermark; or trust that events arrive in order of '{name}': {arrival}.",
         )
     if not has_watermark and first.type.tz is None:
         raise UnsupportedError(
-            f"the stream has no watermark on '{name}', a timestamp without a time zone, on which Spark allows none",
-            hint=f'Make it a point in time first: .withColumn("{name}", col("{name}").cast("timestamp"))'
-            f'.withWatermark("{name}", "10 minutes").',
+            f"the stream has no watermark on '{name}', and Spark allows none on a timestamp without a time zone",
+            hint=said(
+                python=f'Make it a point in time first: .withColumn("{name}", col("{name}").cast("timestamp"))'
+                f'.withWatermark("{name}", "10 minutes").',
+                shell="Give its times a zone with --timezone.",
+            ),
         )
     if not has_watermark:
+        watermark = said(
+            python=f'Add .withWatermark("{name}", "10 minutes") to the stream, right before match',
+            shell='Add --watermark "10 minutes"',
+        )
         raise UnsupportedError(
-            f"the stream has no watermark on '{name}': nobody knows how long to wait for events that are late",
-            hint=f'Add .withWatermark("{name}", "10 minutes") to the stream, right before match; or trust that events '
-            "arrive in order: StreamOptions(order='arrival').",
+            f"the stream has no watermark on '{name}', so nothing says how long to wait for late events",
+            hint=f"{watermark}; or trust that events arrive in order: {arrival}.",
         )
 
 
@@ -254,7 +262,7 @@ def check_not_chained(frames: Iterable[DataFrame]) -> None:
         if _OPERATOR.search(plan[0]):
             raise UnsupportedError(
                 "the events are matches that another query finds on the same stream: Spark would wait for the smaller "
-                "of two watermarks, and never give anything out",
+                "of two watermarks, and never return anything",
                 hint="Write both queries as one program, with INTO and FROM: kleene.program(text).match(stream, …); or "
                 "write the matches to a table or a folder, and read them from there as a new stream.",
             )

@@ -78,10 +78,11 @@ class Bucket:
         if times[first] < passed:
             name = self._task.reads.time_column
             raise ExecutionError(
-                f"order='arrival' was given, and an event with {name} = {events.column(name)[first].as_py()} came "
-                f"after events of a later {name}",
-                hint=f"Let events wait for those that are late: df.withWatermark('{name}', '10 seconds') and "
-                "order='time'.",
+                f"events are matched in the order of arrival, but an event with {name} = "
+                f"{events.column(name)[first].as_py()} came after events of a later {name}",
+                # This is said in a task, so it fits Python as well as the command line.
+                hint="Use a watermark instead of the order of arrival, such as 10 seconds: it says how long to wait "
+                "for late events.",
             )
 
     def _arrived(self, events: pa.Table) -> pa.Table:

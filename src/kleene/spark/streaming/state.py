@@ -153,18 +153,21 @@ def written_head(head: Head) -> bytes:
     return json.dumps(asdict(head)).encode()
 
 
+_ANEW = "start over with a new checkpoint and a new output"  # fits Python as well as the command line
+
+
 def read_head(stored: bytes, fingerprint: str) -> Head:
     found = json.loads(stored)
     if found["format"] != FORMAT:
         raise SnapshotError(
-            f"the checkpoint was written in format {found['format']} of Kleene's state, and this version reads "
+            f"the checkpoint was written in format {found['format']} of Kleene's state, but this version reads "
             f"format {FORMAT}",
-            hint="Go on with the version of Kleene that wrote it, or begin anew with another checkpointLocation.",
+            hint=f"Go on with the version of Kleene that wrote it, or {_ANEW}.",
         )
     if found["fingerprint"] != fingerprint:
         raise SnapshotError(
             "the checkpoint was written by another query, by other options, or for other columns",
-            hint="Go on with what it was written with, or begin anew with another checkpointLocation.",
+            hint=f"Go on with the query, options and columns that it was written with, or {_ANEW}.",
         )
     lists = {name: [tuple(chunk) for chunk in found[name]] for name in ("chunks", "since")}
     return Head(**found | lists)

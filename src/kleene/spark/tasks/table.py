@@ -84,7 +84,7 @@ def check_column(found: pa.Schema, declared: pa.Field, what: str) -> None:
 
 def _other_type(found: pa.DataType, declared: pa.Field, what: str) -> SchemaError:
     return SchemaError(
-        f"the column '{printable(declared.name)}' of {what} is {found}, and the declared schema says {declared.type}",
+        f"the column '{printable(declared.name)}' of {what} is {found}, but the declared schema says {declared.type}",
         hint="Declare the columns as they are.",
     )
 
