@@ -60,16 +60,26 @@ def flattened(row: dict[str, Any], columns: Iterable[str]) -> dict[str, Any]:
 
 
 def _as_wide_as(names: list[str], cells: dict[str, list[str]], width: int) -> list[str]:
-    """The first columns that fit; a column takes part of a line at most, and its cells are folded then."""
-    kept: list[str] = []
-    left = width - 1
-    for name in names:
-        longest = max(map(len, [name, *cells[name]]))
-        left -= min(longest, _WIDEST) + 3
-        if left < 0 and kept:
-            break
-        kept.append(name)
-    return kept
+    """The columns that fit. Those that tell least go first: keys told again by an event, and one value throughout."""
+
+    def is_told_again(name: str) -> bool:
+        key = name.rpartition(".")[2]
+        return key != name and cells.get(key) == cells[name]
+
+    def is_constant(name: str) -> bool:
+        return "." in name and len(cells[name]) > 1 and len(set(cells[name])) == 1
+
+    for tells_little in (is_told_again, is_constant):
+        if _room_left(names, cells, width) < 0:
+            names = [name for name in names if not tells_little(name)]
+    while len(names) > 1 and _room_left(names, cells, width) < 0:
+        names = names[:-1]
+    return names
+
+
+def _room_left(names: list[str], cells: dict[str, list[str]], width: int) -> int:
+    """A column takes part of a line at most, and its cells are folded then."""
+    return width - 1 - sum(min(max(map(len, [name, *cells[name]])), _WIDEST) + 3 for name in names)
 
 
 def stream_view(

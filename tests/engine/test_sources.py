@@ -3,6 +3,7 @@
 import io
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -86,7 +87,7 @@ def test_an_index_without_a_name_is_told_of():
 
 UNREAD = {
     "a_name_twice": pa.table([*TABLE.columns, TABLE["x"], TABLE["x"]], [*TABLE.column_names, "y", "y"]),
-    "half_floats": odd(pa.float16(), [1.0, 2.0, None]),
+    "half_floats": odd(pa.float16(), np.array([1, 2, 3], np.float16)),
     "intervals": odd(pa.month_day_nano_interval(), [None, None, None]),
     "unions": TABLE.append_column(
         "odd", pa.UnionArray.from_sparse(pa.array([0, 0, 0], pa.int8()), [pa.array([1, 2, 3])])

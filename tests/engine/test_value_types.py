@@ -3,6 +3,7 @@
 from datetime import time
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -133,7 +134,7 @@ def test_unsigned_integers_of_64_bits(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("type_", [pa.float16(), pa.float32()])
 def test_narrow_floats(engine, type_):
-    x = pa.array([1.5, 2.5], type_)
+    x = pa.array(np.array([1.5, 2.5], type_.to_pandas_dtype()))
     text = "PATTERN SEQ(A a, B b) WHERE b.x > a.x RETURN b.x - a.x AS d, a.x AS x"
     [row] = match(text, engine, x=x).to_pylist()
     assert row == {"d": 1.0, "x": 1.5}

@@ -35,7 +35,7 @@ IN_PROCESS_BELOW = 256 << 20
 def choose_place(files: Inputs, on_spark: bool, in_process: bool) -> tuple[bool, str]:
     """Whether to match on Spark, and why."""
     size = size_of(files)
-    told = f"{size / 1e6:,.1f} MB of input"
+    told = f"{size / 1e6:,.1f} MB of input" if size >= 10**5 else f"{size / 1e3:,.1f} kB of input"
     if in_process or on_spark:
         return on_spark, f"{told}, as --{'spark' if on_spark else 'in-process'} says"
     if size < IN_PROCESS_BELOW:
