@@ -53,6 +53,7 @@ class Stream:
 
     def feed(self, events: pa.Table, buckets: np.ndarray | None = None) -> None:
         buckets = np.zeros(events.num_rows, np.int64) if buckets is None else buckets
+        events = events.select(self.task.reads.columns.names)  # what travels to the task
         for number in np.unique(buckets):
             own = events.take(pa.array(np.flatnonzero(buckets == number)))
             half = own.num_rows // 2
