@@ -70,9 +70,8 @@ def _opened(events: Any, what: str, mentioned: Container[str] | None) -> Source:
         return _of_table(events.to_table())
     if package == "pandas" and hasattr(events, "columns"):
         return _of_pandas(events, mentioned)
-    if package == "polars" and hasattr(events, "collect_schema") and hasattr(events, "collect"):
-        columns = pa.RecordBatchReader.from_stream(events.head(0).collect()).schema
-        return Source(columns, lambda names: _streamed(events.select(*names).collect()))
+    if package == "polars" and hasattr(events, "collect_schema"):
+        return _of_polars(events, mentioned)
     if hasattr(events, "__arrow_c_stream__"):
         return _of_table(_streamed(events))
     if hasattr(events, "to_arrow_table"):  # the result of a query that DuckDB ran
@@ -110,6 +109,19 @@ def _with_unique_names(source: Source, what: str, mentioned: Container[str] | No
     if not twice:
         return source
     return replace(source, columns=pa.schema([column for column in source.columns if column.name not in twice]))
+
+
+def _of_polars(frame: Any, mentioned: Container[str] | None) -> Source:
+    """A polars frame, lazy or not. Columns that are not read are not even asked for their types."""
+
+    def read(names: Sequence[str], rows: Any = frame) -> pa.Table:
+        chosen = rows.select(*names)
+        return _streamed(chosen.collect() if hasattr(chosen, "collect") else chosen)
+
+    names = frame.collect_schema().names()
+    used = [name for name in names if mentioned is None or name in mentioned]
+    types = {field.name: field.type for field in read(used, frame.head(0)).schema} if used else {}
+    return Source(pa.schema([(name, types.get(name, pa.null())) for name in names]), read)
 
 
 def _of_pandas(frame: Any, mentioned: Container[str] | None) -> Source:
