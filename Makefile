@@ -45,7 +45,7 @@ test: check-java lint types ## Lint, types, and all tests @ 15 minutes
 # The oldest and the newest of each library, and every Python, that pyproject.toml allows.
 SPARK_VERSIONS ?= 4.0.0 4.1.0 4.2.0 4.3.0
 LIBRARY_VERSIONS ?= oldest newest pandas-3 python-3.12 python-3.13
-oldest := numba==0.60.0 numpy==1.26.4 pyarrow==18.0.0 pandas==2.2.0 polars==1.12.0 duckdb==1.1.0
+oldest := numba==0.60.0 numpy==1.26.4 pyarrow==20.0.0 pandas==2.2.0 polars==1.12.0 duckdb==1.1.0
 newest := --upgrade numba numpy pyarrow pandas polars duckdb
 pandas-3 := --upgrade pandas>=3
 

@@ -59,7 +59,7 @@ ARROWS = {
         "watching",
         "wording",
     },
-    "files": {"errors"},
+    "files": {"errors", "wording"},
     "__main__": {"cli"},
     "schema_text": {"engine", "files", "schema", "errors"},
     "show": {"visible"},

@@ -26,7 +26,7 @@ from kleene.call import (
 from kleene.engine import compressed
 from kleene.engine.choice import SMALL
 from kleene.engine.event_types import type_notes
-from kleene.engine.inputs import check_order_columns, in_order, make_order_key, open_events, open_rows
+from kleene.engine.inputs import category_notes, check_order_columns, in_order, make_order_key, open_events, open_rows
 from kleene.engine.needs import columns_read
 from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.rows import sorted_rows, with_computed_keys
@@ -426,11 +426,13 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
     if is_row_pattern(call.definition):
         rows_source = open_rows(events, call.definition)
         rows = analyze_row_pattern(call.definition, rows_source.schema, rows_source.schema.hidden)
+        warn(category_notes(call.definition, call.order, rows_source.ordered))
         plan = call.plan(rows)
         table = rows_source.read(columns_read(rows, rows_source.columns.names, ()))
         return sorted_rows(rows, with_computed_keys(rows, table)), plan
     source = open_events(events, call.order, call.type_column, call.definition)
     query = analyze(call.definition, source.schema, call.order.order_by)
+    warn(category_notes(call.definition, call.order, source.ordered))
     table = in_order(source.read(columns_read(query, source.columns.names, call.order.columns)), call.order)
     is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"
     plan = call.plan(query, sampled_statistics(table, query) if is_sampled else None)
@@ -466,6 +468,7 @@ def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_a
         call.check_fits(place)
         if place is Input.TABLE:
             table, plan = prepare(call, events)
+            warn(type_notes(plan, table, is_empty=False))
         else:
             job = spark_module("job").make_job(call, as_spark(events))
             plan, on_spark = job.plan, job.explanation()

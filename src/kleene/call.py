@@ -206,10 +206,27 @@ def like_events(found: Any, events: Any, kind: str | None = None) -> Any:
     if kind is None:
         kind = next((name for name in ("pandas", "polars") if parts and all(_is_of(part, name) for part in parts)), "")
     if kind == "pandas":
-        return found.replace_schema_metadata(None).to_pandas()
+        return _as_pandas(found.replace_schema_metadata(None))
     if kind == "polars":
         return _polars().from_arrow(found)
     return found
+
+
+def _as_pandas(table: Any) -> Any:
+    """The table in pandas; whole numbers with NULLs among them stay whole numbers."""
+    pandas = importlib.import_module("pandas")
+    frame = table.to_pandas()
+    for number, field in enumerate(table.schema):
+        if str(field.type) in _WHOLE and table.column(number).null_count:
+            nullable = getattr(pandas, _WHOLE[str(field.type)])()
+            frame.isetitem(number, table.column(number).to_pandas(types_mapper={field.type: nullable}.get))
+    return frame
+
+
+_WHOLE = {
+    name: f"{'UI' if name[0] == 'u' else 'I'}nt{name.lstrip('uint')}Dtype"
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
 
 
 def _polars() -> ModuleType:

@@ -160,3 +160,48 @@ def test_an_unknown_kind_is_refused():
 def test_what_holds_no_events_is_refused_in_a_sentence(events):
     with pytest.raises(kleene.SchemaError):
         PAIR.match(events, order_by="t")
+
+
+SEVERITY = pd.Categorical(["low", "high", "low"], categories=["low", "high"], ordered=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EVENT A a WHERE a.x > 'low' RETURN a.t AS t",
+        "EVENT A a WHERE a.x BETWEEN 'a' AND 'b' RETURN a.t AS t",
+        "EVENT A+ a[] HAVING max(a[].x) = 'low' RETURN count(a[]) AS n",
+    ],
+)
+def test_categories_with_an_order_of_their_own_are_told_of_where_they_are_compared(text):
+    levels = pl.Series("x", ["low", "high", "low"], dtype=pl.Enum(["low", "high"]))
+    for events in (pandas_table(x=SEVERITY), pl.from_arrow(TABLE).with_columns(levels)):
+        with pytest.warns(kleene.KleeneWarning, match="'x' is of categories that have an order of their own"):
+            kleene.sase(text).match(events, order_by="t")
+    kleene.sase("EVENT A a WHERE a.x = 'low' RETURN a.t AS t").match(pandas_table(x=SEVERITY), order_by="t")
+
+
+def test_whole_numbers_of_pandas_stay_whole_beside_nulls():
+    large = [2**60 + 1, 2**60 + 3, None]
+    events = pandas_table(x=pd.array(large, dtype="Int64"))
+    found = kleene.sase("EVENT ANY(A, B) a RETURN a.x AS x, a.t AS t").match(events, order_by="t")
+    assert (str(found.x.dtype), str(found.t.dtype)) == ("Int64", "int64")
+    assert found.x.tolist()[:2] == large[:2]
+
+
+def test_a_text_that_means_a_missing_value_is_told_of(tmp_path):
+    (tmp_path / "temps.csv").write_text("type,t,x\nA,1,9\nB,2,NA\n")
+    with pytest.warns(kleene.KleeneWarning, match="'x' holds texts, since the file has 'NA' in it"):
+        PAIR.match(tmp_path / "temps.csv", order_by="t")
+
+
+def test_an_instant_may_be_written_with_its_zone():
+    t = pa.array([1_711_796_400_000_000], pa.timestamp("us", "Europe/Berlin"))  # noon of 2024-03-30 in Berlin
+    table = pa.table({"type": ["A"], "t": t})
+    for text in ("2024-03-30 12:00:00+01:00", "2024-03-30T11:00:00Z", "2024-03-30 11:00:00"):
+        assert kleene.sase(f"EVENT A a WHERE a.t = TIMESTAMP '{text}'").match(table, order_by="t").num_rows == 1
+
+
+def test_an_order_of_strings_is_told_how_to_mend():
+    with pytest.raises(kleene.SchemaError, match=r"pandas\.to_datetime"):
+        PAIR.match(TABLE.set_column(1, "t", pa.array(["2024-01-01"] * 3)), order_by="t")

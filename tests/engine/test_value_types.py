@@ -156,3 +156,11 @@ def test_times_of_day(engine, type_):
     assert found.column("gap").cast(pa.int64()).to_pylist() == [23_400_000_000]
     assert match("EVENT A a RETURN CAST(a.c AS string) AS s", engine, c=c).to_pylist() == [{"s": "09:30:00"}]
     assert "TIME '10:00:00'" in repr(kleene.sase(text))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_date_that_is_written_out_goes_with_instants(engine):
+    t = pa.array([NS, NS + 1], pa.timestamp("ns", "UTC"))
+    assert match("EVENT A a WHERE a.t >= DATE '2023-11-14' AND a.t < DATE '2023-11-15'", engine, t=t).num_rows == 1
+    with pytest.raises(kleene.AnalysisError, match="do not go together"):
+        match("EVENT A a WHERE a.t >= a.d", engine, t=t, d=pa.array([1, 2], pa.date32()))

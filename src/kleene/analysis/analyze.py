@@ -17,6 +17,7 @@ from kleene.ir.pattern import Negation, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
 from kleene.schema import (
     DATE,
+    STRING,
     UNKNOWN,
     OpaqueType,
     Schema,
@@ -78,6 +79,10 @@ def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
     if not (isinstance(time_type, TimestampType) or time_type == DATE or is_numeric(time_type)):
         known = "The first order column is a timestamp, a date or a number; further columns may be of any type."
         found, hint = a_type(time_type), known
+        if time_type == STRING:
+            column = printable(order_by[0])
+            convert = f"Convert it first: df['{column}'] = pandas.to_datetime(df['{column}'])."
+            hint = f"{said(python=convert, shell=f'Add --cast {column}=timestamp.')} {known}"
         if isinstance(time_type, OpaqueType):
             found, hint = f"of type {time_type.name}", f"{time_type.advice} {known}"
         raise SchemaError(f"the order key '{printable(order_by[0])}' is {found}, which is not a time", hint=hint)

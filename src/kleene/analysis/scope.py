@@ -180,7 +180,8 @@ def _check_position(attribute: ir.Attribute, variable: ScopedVariable, scope: Sc
         raise scope.fail(
             f"'{written}.{printable(attribute.name)}' is many values",
             attribute.span,
-            f"Put it inside an aggregate: avg({written}.{printable(attribute.name)})",
+            f"Put it inside an aggregate: {'collect' if position is Position.ALL else 'avg'}"
+            f"({written}.{printable(attribute.name)})",
         )
     if clause is Clause.WHERE:
         return

@@ -62,6 +62,7 @@ FUNCTIONS: dict[str, tuple[int, int | None]] = {
     "upper": (1, 1),
 }
 _ALL_DIGITS = Context(prec=1_000)
+_DAY = 86_400_000_000
 _CASTS = {
     (INTEGER, BOOLEAN),
     (BOOLEAN, INTEGER),
@@ -182,6 +183,9 @@ def _literal_as(literal: ir.Literal, to: Type) -> ir.Literal | None:
         case (t, f) if t == INTEGER and f == FLOAT:
             assert isinstance(value, int)
             return replace(literal, value=float(value), of_type=FLOAT, type=FLOAT)
+        case (day, TimestampType(zone=str())) if day == DATE:
+            assert isinstance(value, int)
+            return replace(literal, value=value * _DAY * per_microsecond(to), of_type=to, type=to)
         case (TimestampType(zone=None), TimestampType()) | (DurationType(), DurationType()):
             # Times without a zone are UTC: on Spark, the zone of a column is only that of the session.
             assert isinstance(value, int)
@@ -208,7 +212,7 @@ def _alike(operands: list[ir.Expr], scope: Scope, doing: str, span: Span) -> lis
 
 def _same_clock(operand: ir.Expr, common: Type) -> bool:
     """A column without a zone cannot be compared with one that has a zone; a literal takes the column's zone."""
-    zoneless = isinstance(operand.type, TimestampType) and operand.type.zone is None
+    zoneless = operand.type == DATE or (isinstance(operand.type, TimestampType) and operand.type.zone is None)
     needs_zone = isinstance(common, TimestampType) and common.zone is not None
     return not (zoneless and needs_zone) or isinstance(operand, ir.Literal)
 
@@ -267,7 +271,7 @@ def _common_of_two(left: Type, right: Type) -> Type | None:
             return replace(zoned if zoned.zone else other, unit=finer_unit(zoned, other))
         case (DurationType(), DurationType()):
             return duration(finer_unit(left, right))
-        case (TimestampType(zone=None) as moment, day) | (day, TimestampType(zone=None) as moment) if day == DATE:
+        case (TimestampType() as moment, day) | (day, TimestampType() as moment) if day == DATE:
             return moment
     return None
 

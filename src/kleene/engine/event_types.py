@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.errors import did_you_mean, listed, printable
 from kleene.plan.plan import Plan
+from kleene.wording import said
 
 MOST_TYPES = 1_000
 
@@ -32,7 +33,10 @@ def type_notes(plan: Plan, table: pa.Table, is_empty: bool) -> Iterator[str]:
     # Looking for one type ends where it is found, which costs nothing as a rule.
     missing = [type_ for type_ in wanted if pc.index(column, pa.scalar(type_)).as_py() < 0]
     if missing:
-        yield from missing_types(missing, column.unique().slice(0, MOST_TYPES).to_pylist(), is_empty)
+        notes = missing_types(missing, column.unique().slice(0, MOST_TYPES).to_pylist(), is_empty)
+        way_out = said(python="type_column=None", shell="--type-column with another column")
+        is_alone = f" If the column '{printable(name)}' does not tell the type of an event, use {way_out}."
+        yield from (note + (is_alone if len(wanted) == 1 else "") for note in notes)
 
 
 def missing_types(missing: list[str], types: list[str | None], is_empty: bool) -> Iterator[str]:

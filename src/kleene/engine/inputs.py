@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from kleene.engine.nested import nested_columns, unencoded, unencoded_type, with
 from kleene.engine.sorting import sorted_table
 from kleene.engine.sources import Source, first_line, make_source
 from kleene.errors import SchemaError, did_you_mean, listed, printable, shown
+from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
-from kleene.ir.paths import Mention, mentions, path_of
+from kleene.ir.paths import Mention, mentions, path_of, spoken
 from kleene.ir.query import QueryDefinition
 from kleene.schema import (
     BOOLEAN,
@@ -74,6 +75,7 @@ class EventSource:
     columns: pa.Schema
     schema: Schema
     read: Callable[[Sequence[str]], pa.Table]
+    ordered: frozenset[str] = frozenset()  # categories with an order of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,10 @@ def open_events(
     source, hidden = _opened(events, "the input", order, definition, used)
     columns = source.columns
     return EventSource(
-        columns, Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=hidden), source.read
+        columns,
+        Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=hidden),
+        source.read,
+        source.ordered,
     )
 
 
@@ -142,7 +147,8 @@ def open_rows(events: object, definition: QueryDefinition | None = None) -> Even
         raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the table itself.")
     used = mentioned_names(definition, OrderKey(()))
     source, hidden = _opened(events, "the input", None, definition, used)
-    return EventSource(source.columns, Schema(attributes_of(source.columns), hidden=hidden), source.read)
+    schema = Schema(attributes_of(source.columns), hidden=hidden)
+    return EventSource(source.columns, schema, source.read, source.ordered)
 
 
 def read_rows(events: object) -> pa.Table:
@@ -165,6 +171,26 @@ def read_events(events: object, order: OrderKey, type_column: str | None) -> tup
 def in_order(table: pa.Table, order: OrderKey) -> pa.Table:
     check_order_key(table, order.order_by)
     return sorted_table(table, order.columns)
+
+
+def category_notes(definition: QueryDefinition, order: OrderKey, ordered: frozenset[str]) -> Iterator[str]:
+    """What to tell about categories with an order of their own that the query compares: it compares their texts."""
+    used = {*order.columns, *(key.name for key in _sort_attributes(definition))}
+    for expression, _ in spoken(definition):
+        for node in ir.walk(expression):
+            is_order = isinstance(node, ir.Comparison) and node.operator not in ("=", "!=")
+            is_extreme = isinstance(node, ir.Aggregate) and node.function in ("min", "max")
+            if is_order or is_extreme or isinstance(node, ir.Between):
+                used |= {part.name for part in ir.walk(node) if isinstance(part, ir.Attribute)}
+    for name in sorted(used & ordered):
+        yield (
+            f"the column '{printable(name)}' is of categories that have an order of their own, but Kleene compares "
+            "their texts, in alphabetical order; give it their codes if their order matters"
+        )
+
+
+def _sort_attributes(definition: QueryDefinition) -> list[ir.Attribute]:
+    return [key.expression for key in definition.order_by if isinstance(key.expression, ir.Attribute)]
 
 
 def _opened(
@@ -212,7 +238,7 @@ def _plain(source: Source, what: str) -> Source:
         return pa.table([_plain_column(column, name) for name, column in zip(names, table.columns, strict=True)], names)
 
     columns = pa.schema([pa.field(column.name, unencoded_type(column.type)) for column in source.columns])
-    return Source(columns, read, source.hint)
+    return Source(columns, read, source.hint, source.ordered)
 
 
 def _plain_column(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

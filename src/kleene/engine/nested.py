@@ -109,7 +109,7 @@ def with_nested(source: Source, nested: Sequence[NestedColumn]) -> Source:
         return pa.table(columns, names=list(names))
 
     wider = pa.schema([*source.columns, *(pa.field(item.name, item.type) for item in nested)])
-    return Source(wider, read, source.hint)
+    return Source(wider, read, source.hint, source.ordered)
 
 
 def _part(column: pa.ChunkedArray, steps: Sequence[Step]) -> pa.ChunkedArray:

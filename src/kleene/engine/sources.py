@@ -26,6 +26,7 @@ class Source:
     columns: pa.Schema
     read: Callable[[Sequence[str]], pa.Table]
     hint: str = ""
+    ordered: frozenset[str] = frozenset()  # categories that have an order of their own, not that of their texts
 
 
 def make_source(events: object, what: str, mentioned: Container[str] | None) -> Source:
@@ -40,7 +41,9 @@ def make_source(events: object, what: str, mentioned: Container[str] | None) -> 
         raise
     except Exception as error:  # the events are somebody else's code, and may raise anything
         raise _unreadable(events, what, error) from None
-    return _with_unique_names(source, what, mentioned)
+    types = ((field.name, field.type) for field in source.columns)
+    ordered = frozenset(name for name, type_ in types if pa.types.is_dictionary(type_) and type_.ordered)
+    return _with_unique_names(replace(source, ordered=ordered), what, mentioned)
 
 
 def _unreadable(events: object, what: str, error: Exception) -> SchemaError:
@@ -74,10 +77,11 @@ def _opened(events: Any, what: str, mentioned: Container[str] | None) -> Source:
         return _of_polars(events, mentioned)
     if hasattr(events, "__arrow_c_stream__"):
         return _of_table(_streamed(events))
-    if hasattr(events, "to_arrow_table"):  # the result of a query that DuckDB ran
+    fetch = getattr(events, "to_arrow_table", None) or getattr(events, "fetch_arrow_table", None)
+    if fetch is not None:  # the result of a query that DuckDB ran
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it advises another way to the same table
-            return _of_table(events.to_arrow_table())
+            return _of_table(fetch())
     if isinstance(events, (str, os.PathLike)):
         files = importlib.import_module("kleene.files")  # it knows pandas, which takes a while to import
         return _of_table(files.read_arrow(files.find_files(Path(events))))

@@ -6,6 +6,7 @@ Whole numbers that neither integers nor floats can hold exactly make a column of
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from kleene.errors import SchemaError, printable
+from kleene.errors import KleeneWarning, SchemaError, printable
 from kleene.files.exact import has_large, is_large_whole
 from kleene.files.found import Form
+from kleene.wording import said
 
 Read = TypeVar("Read")
 _BLOCK = 8 << 20
+_LOOKED_AT = 50_000
 PLAIN = Form()
 TIMES = (
     pa.date32(),
@@ -41,6 +44,10 @@ class MisfitError(Exception):
         self.only_text = only_text
 
 
+MISSING = frozenset(("NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "none", "-", "?", "."))
+"""Texts that people write for a missing value; only those that the caller names are read so."""
+
+
 def settled_csv(
     files: Sequence[Path], form: Form, read: Callable[[Path, pa.Schema, Form], Read]
 ) -> tuple[pa.Schema, list[Read]]:
@@ -58,6 +65,32 @@ def settled_csv(
             if misfit.column in told or CANDIDATES[ranks[misfit.column]] == pa.string():
                 raise SchemaError(str(misfit)) from None
             ranks[misfit.column] = _rank(pa.string()) if misfit.only_text else ranks[misfit.column] + 1
+
+
+def warn_of_missing(table: pa.Table) -> None:
+    """Tells of columns that hold texts only because of a text that often means a missing value."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.type != pa.string():
+            continue
+        few = column.slice(0, _LOOKED_AT).drop_null().unique()
+        is_missing = pc.is_in(few, pa.array(sorted(MISSING)))
+        if not pc.any(is_missing).as_py() or not _are_numbers(few.filter(pc.invert(is_missing))):
+            continue
+        value = few.filter(is_missing)[0].as_py()
+        way_out = said(python="read it with pandas.read_csv, or leave such fields empty", shell=f"add --null {value}")
+        warnings.warn(
+            f"the column '{printable(name)}' holds texts, since the file has '{value}' in it; "
+            f"if that means a missing value, {way_out}",
+            KleeneWarning,
+            stacklevel=3,
+        )
+
+
+def _are_numbers(texts: pa.Array) -> bool:
+    try:
+        return len(texts.cast(pa.float64())) > 0
+    except pa.ArrowInvalid:
+        return False
 
 
 def csv_table(file: Path, schema: pa.Schema, form: Form = PLAIN) -> pa.Table:

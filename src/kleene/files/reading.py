@@ -14,7 +14,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from kleene.errors import SchemaError, did_you_mean, listed, printable
-from kleene.files.csv_files import PLAIN, MisfitError, csv_batches, csv_table, settled_csv
+from kleene.files.csv_files import PLAIN, MisfitError, csv_batches, csv_table, settled_csv, warn_of_missing
 from kleene.files.found import EventFiles, FileKind, Form
 from kleene.files.json_files import json_batches, json_schema
 from kleene.files.types import common_column, common_table
@@ -31,6 +31,7 @@ def read_arrow(found: EventFiles) -> pa.Table:
                 table = pyarrow.dataset.dataset(paths, schema=schema, format=_PARQUET).to_table()
             case FileKind.CSV:
                 table = pa.concat_tables(settled_csv(found.files, found.form, csv_table)[1])
+                warn_of_missing(table)
             case FileKind.JSON:
                 schema = file_schema(found)
                 batches = [batch for file in found.files for batch in json_batches(file, schema)]

@@ -93,12 +93,17 @@ def mentions(definition: QueryDefinition) -> Iterator[Mention]:
     """Every column that the query names."""
     for test in definition.equivalence_tests:
         yield Mention(test.attribute, True, test.span, definition.source)
-    keys = (*definition.partition_by, *(item.expression for item in definition.order_by))
-    single = (*definition.predicates, *keys, *([] if definition.having is None else [definition.having]))
-    spoken = [(expression, definition.source) for expression in single]
-    spoken += [(item.condition, item.source or definition.source) for item in definition.definitions]
-    spoken += [(item.expression, item.source or definition.source) for item in definition.measures or ()]
-    for expression, source in spoken:
+    for expression, source in spoken(definition):
         for node in ir.walk(expression):
             if isinstance(node, ir.Attribute):
                 yield Mention(node.name, node.exact, node.name_span, source)
+
+
+def spoken(definition: QueryDefinition) -> list[tuple[ir.Expr, SourceText]]:
+    """Every expression of the query, with the text that it stands in."""
+    keys = (*definition.partition_by, *(item.expression for item in definition.order_by))
+    single = (*definition.predicates, *keys, *([] if definition.having is None else [definition.having]))
+    found = [(expression, definition.source) for expression in single]
+    found += [(item.condition, item.source or definition.source) for item in definition.definitions]
+    found += [(item.expression, item.source or definition.source) for item in definition.measures or ()]
+    return found

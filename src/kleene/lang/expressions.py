@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from importlib import resources
@@ -393,6 +393,8 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
         def units(text: str) -> int:
             moment = datetime.fromisoformat(finer[1] if finer else text)
+            if moment.tzinfo is not None:  # an instant; without a zone it is one of UTC
+                moment = moment.astimezone(UTC).replace(tzinfo=None)
             whole = (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
             return whole * 1_000 + nanoseconds if nanoseconds else whole
 

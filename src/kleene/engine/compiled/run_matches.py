@@ -102,7 +102,8 @@ class Expansion:
     def _too_many(self, piece: RunPiece, row: int) -> LimitError:
         return LimitError(
             f"one event of the partition {piece.partition_text(row)} completes more than {self._most:,} matches",
-            hint="Narrow the query, raise run_limit, or use Query.compressed, which counts them without making them.",
+            hint="Narrow the query (a strategy such as skip_till_next_match or strict_contiguity, a shorter WITHIN), "
+            "raise run_limit, or use Query.compressed, which counts them without making them.",
         )
 
 
