@@ -1,5 +1,7 @@
 """Parts of nested columns on Spark, and columns that no query reads; the same answers as in process."""
 
+import warnings
+
 import pyarrow as pa
 import pytest
 
@@ -108,3 +110,26 @@ def test_pandas_on_spark_comes_back_as_such(frame):
 def test_another_kind_is_for_events_in_process(frame):
     with pytest.raises(kleene.UnsupportedError, match="as_ is for events in this process"):
         kleene.sase("EVENT A a").match(frame, order_by="payload.ts", as_="pandas")
+
+
+def test_times_that_are_written_out_are_told_of_in_a_session_of_another_zone(classic_spark):
+    classic_spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = classic_spark.sql("SELECT 'A' AS type, TIMESTAMP '2024-01-31 08:00:00' AS ts")
+        query = kleene.sase("EVENT A a WHERE a.ts >= TIMESTAMP '2024-01-31 10:00:00' RETURN a.type AS a")
+        with pytest.warns(kleene.KleeneWarning, match="is a time in UTC, but the session's zone is America/New_York"):
+            assert query.match(frame, order_by="ts").count() == 1
+        zoned = kleene.sase("EVENT A a WHERE a.ts >= TIMESTAMP '2024-01-31 10:00:00-05:00' RETURN a.type AS a")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", kleene.KleeneWarning)
+            assert zoned.match(frame, order_by="ts").count() == 0
+    finally:
+        classic_spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_declared_schema_may_have_columns_that_nobody_reads(classic_spark):
+    odd = classic_spark.sql("SELECT 'A' AS type, 1L AS t, parse_json('1') AS v, INTERVAL '2' MONTH AS i")
+    query = kleene.sase("EVENT A a RETURN a.t AS t")
+    assert query.match(odd, order_by="t", schema=odd.schema).count() == 1
+    with pytest.raises(kleene.SchemaError, match="'v' of type variant"):
+        kleene.sase("EVENT A a").match(odd, order_by="t", schema=odd.schema)

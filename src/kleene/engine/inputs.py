@@ -206,9 +206,10 @@ def _opened(
     named = [*(() if order is None else map(Mention, order.columns))]
     nested = nested_columns([*named, *(() if definition is None else mentions(definition))], source.columns)
     source = _plain(with_nested(source, nested), what)
+    added = frozenset(item.name for item in nested)
     if order is not None:
-        check_order_columns(order, source.columns.names, what, source.hint)
-    return source, frozenset(item.name for item in nested)
+        check_order_columns(order, source.columns.names, what, source.hint, added)
+    return source, added
 
 
 def check_input_names(inputs: Mapping[Any, object]) -> None:
@@ -322,17 +323,24 @@ def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | Non
     return type_column
 
 
-def check_order_columns(order: OrderKey, columns: Sequence[str], what: str, further: str = "") -> None:
-    """An error if the order names no column; `further` is what else there is to say of the columns."""
+def check_order_columns(
+    order: OrderKey,
+    columns: Sequence[str],
+    what: str,
+    further: str = "",
+    hidden: frozenset[str] = frozenset(),
+) -> None:
+    """An error if the order names no column; `further` is what else there is to say of those that are not hidden."""
+    shown_columns = [name for name in columns if name not in hidden]
     if not order.order_by:
         raise SchemaError(
-            "no order key is given", hint=f"Name the column that orders the events: {listed(columns)}.{further}"
+            "no order key is given", hint=f"Name the column that orders the events: {listed(shown_columns)}.{further}"
         )
     for name in order.columns:
         if name not in columns:
             raise SchemaError(
                 f"{what} has no column '{printable(name)}' to order by",
-                hint=f"Columns: {listed(columns)}.{did_you_mean(name, columns)}{further}",
+                hint=f"Columns: {listed(shown_columns)}.{did_you_mean(name, shown_columns)}{further}",
             )
 
 

@@ -12,16 +12,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kleene.engine.inputs import check_names
+from kleene.call import Call
+from kleene.engine.inputs import check_names, mentioned_names
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.spark.schema import arrow_schema
 
 _HINT = "Give a pyspark StructType, a pyarrow.Schema, or columns as Spark's SQL declares them: 'tag STRING, t BIGINT'."
 
 
-def declared_columns(schema: Any, zone: str | None = None) -> pa.Schema:
+def declared_columns(schema: Any, call: Call, zone: str | None = None) -> pa.Schema:
     """The columns of a declared schema as Spark will hand them over; `zone` is that of the session, if it is known."""
-    columns = arrow_schema(_struct_of(schema), zone or _zone_of_active_session())
+    used = mentioned_names(call.definition, call.order, call.type_column)
+    columns = arrow_schema(_struct_of(schema), zone or _zone_of_active_session(), used)
     check_names(columns.names, "the schema")
     ours = next((name for name in columns.names if name.startswith("__kleene_")), None)
     if ours is not None:

@@ -37,11 +37,11 @@ def matches_as_declared(call: Call, events: DataFrame | Mapping[str, DataFrame],
         )
     _check_options(call)
     _refuse_streams(events)
-    columns = declared_columns(schema, session_zone(events))
+    columns = declared_columns(schema, call, session_zone(events))
     task = table_task(call, columns, pushdown=call.spark is None or call.spark.pushdown)
     _refuse_computed_keys(task)
     if _is_classic(events):
-        found = arrow_schema(events.schema, session_zone(events))
+        found = arrow_schema(events.schema, session_zone(events), task.arriving.names)
         for column in task.arriving:
             check_column(found, column, "the DataFrame")
     return _matches(events, task)

@@ -6,7 +6,8 @@ only, so that Spark Connect works.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,8 +20,13 @@ from kleene.engine.inputs import OrderKey
 from kleene.engine.needs import columns_read, useful_event
 from kleene.engine.run import result_schema
 from kleene.engine.ties import tie_rule
+from kleene.ir import expr as ir
+from kleene.ir.paths import spoken
+from kleene.ir.query import QueryDefinition
+from kleene.ir.text import expression_text
 from kleene.options import SparkOptions, StreamOptions
 from kleene.plan.plan import ByKey, Plan
+from kleene.schema import TimestampType
 from kleene.spark.clock import with_clock
 from kleene.spark.foreign_code import check_definition
 from kleene.spark.layouts.choosing import Layout, choose_layout
@@ -30,7 +36,7 @@ from kleene.spark.notes import with_notes_of
 from kleene.spark.output import MATCH_ORDER, Output
 from kleene.spark.reads import Reads
 from kleene.spark.schema import has_map
-from kleene.spark.source import prepare_rows, read_frames, with_keys
+from kleene.spark.source import prepare_rows, read_frames, session_zone, with_keys
 from kleene.spark.watching import watch_jobs
 from kleene.spark.workers import check_workers
 
@@ -73,6 +79,7 @@ def make_job(
     """
     given, on_stream, order = call.spark or SparkOptions(), call.stream or StreamOptions(), call.order
     is_streaming = is_stream(events)
+    warn(zone_notes(call.definition, events))
     events, nested = with_nested(events, call.definition, order)
     if is_streaming and before is None:
         events = with_clock(events, call.definition, order, on_stream.watermark, on_stream.max_ahead)
@@ -94,6 +101,23 @@ def make_job(
         output = output.with_timeouts()
     layout = choose(source.frame, plan, reads, output)
     return Job(frame=source.frame, plan=plan, reads=reads, layout=layout, output=output)
+
+
+def zone_notes(definition: QueryDefinition, events: Events) -> Iterator[str]:
+    """What to tell where the query writes times out, which are in UTC, and the session reads such times otherwise."""
+    frame = next(iter(events.values()), None) if isinstance(events, Mapping) else events
+    zone = "UTC" if frame is None else session_zone(frame)
+    if zone not in ("UTC", "Etc/UTC", "Z", "GMT", "+00:00"):
+        for expression, source in spoken(definition):
+            for node in ir.walk(expression):
+                written = source.text[node.span.start : node.span.end]
+                is_time = isinstance(node, ir.Literal) and isinstance(node.of_type, TimestampType)
+                if is_time and not re.search(r"(Z|[+-]\d\d(:?\d\d)?)['\"]$", written):
+                    yield (
+                        f"{expression_text(node)} is a time in UTC, but the session's zone is {zone}; to mean another zone, write it "
+                        "behind the time, as in TIMESTAMP '2024-01-31 10:00:00-05:00'"
+                    )
+                    return
 
 
 Choose = Callable[[DataFrame, Plan, Reads, Output], Layout]

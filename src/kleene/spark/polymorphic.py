@@ -32,6 +32,7 @@ from kleene.spark.reads import Reads
 from kleene.spark.schema import has_map, is_collated, spark_schema
 from kleene.spark.table_function import table_task
 from kleene.spark.tasks.table import PartitionMatcher, TableMatcher
+from kleene.spark.workers import check_workers
 
 NAME = "kleene_match"
 BUCKETS = 64
@@ -46,6 +47,7 @@ def register(spark: SparkSession, name: str = NAME, engine: EngineOptions | str 
     options = engine_options(engine)
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise SchemaError(f"name takes the name of a function, but {shown(name)} was given", hint=f"Write: '{NAME}'")
+    check_workers(spark)
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     function: Any = F.udtf(_handler(zone, options), useArrow=False)
     spark.udtf.register(name, function)
@@ -196,7 +198,7 @@ def prepared_for(given: Arguments, zone: str, engine: EngineOptions | None = Non
         spark=None,
         stream=None,
     )
-    task = table_task(call, declared_columns(given.schema, zone))
+    task = table_task(call, declared_columns(given.schema, call, zone))
     query = task.plan.query
     if isinstance(query, AnalyzedRowPattern) and query.computed:
         raise UnsupportedError(

@@ -66,7 +66,7 @@ def read_frames(
         return _read_inputs(events, order, used, nested)
     frame = with_unique_names(events, "the input", used)
     columns = arrow_schema(frame.schema, session_zone(frame), used)
-    check_order_columns(order, columns.names, "the input")
+    check_order_columns(order, columns.names, "the input", hidden=nested)
     found = Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=nested)
     return SparkInput(frame, columns, found)
 

@@ -29,7 +29,7 @@ from kleene.spark.tasks.table import TableMatcher, TableTask
 
 def table_function(call: Call, schema: Any) -> Any:
     """The table function of the query for tables that have such columns; pyspark's `UserDefinedTableFunction`."""
-    return function_of(table_task(call, declared_columns(schema)))
+    return function_of(table_task(call, declared_columns(schema, call)))
 
 
 def table_task(call: Call, columns: pa.Schema, pushdown: bool = False) -> TableTask:

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.errors import UnsupportedError, printable
 
-_FOUND = "import importlib.util, sys; sys.exit(importlib.util.find_spec('kleene') is None)"
+# A folder called kleene beside a script can be imported, too, and is empty: it has no origin.
+_FOUND = "from importlib.util import find_spec as f; import sys; s = f('kleene'); sys.exit(not (s and s.origin))"
 _asked: WeakKeyDictionary[Any, UnsupportedError | None] = WeakKeyDictionary()
 
 
@@ -61,7 +62,8 @@ def _ask(_: int) -> str:
     import importlib.util
     import sys
 
-    return "" if importlib.util.find_spec("kleene") is not None else sys.executable
+    found = importlib.util.find_spec("kleene")
+    return "" if found is not None and found.origin is not None else sys.executable
 
 
 def _by_value(function: Any) -> FunctionType:
