@@ -277,9 +277,9 @@ def test_a_dict_of_one_kind_gives_that_kind() -> None:
     assert isinstance(PAIR.match(mixed, order_by="t"), pa.Table)
 
 
-def test_nulls_in_pandas_are_those_of_arrow() -> None:
+def test_whole_numbers_in_pandas_stay_whole() -> None:
     events = pd.DataFrame({"type": ["A", "B"], "t": [1, 2], "x": pd.array([None, 3], "Int64")})
     query = kleene.sase("EVENT SEQ(A a, B b) RETURN a.x AS x, b.x AS y")
     found = query.match(events, order_by="t")
-    assert found.dtypes.astype(str).to_dict() == {"x": "float64", "y": "int64"}
-    assert found.equals(query.match(pa.Table.from_pandas(events), order_by="t").to_pandas())
+    assert found.dtypes.astype(str).to_dict() == {"x": "Int64", "y": "int64"}
+    assert found.equals(query.match(pa.Table.from_pandas(events), order_by="t", as_="pandas"))

@@ -413,7 +413,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
     ) -> ir.Literal:
         try:
             return ir.Literal(convert(unquoted(token)), type_, span=span_of(meta))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             raise self.fail(
                 f"'{printable(unquoted(token))}' is not a {type_}", span_of(token), f"Write: {example}"
             ) from None

@@ -114,8 +114,8 @@ def zone_notes(definition: QueryDefinition, events: Events) -> Iterator[str]:
                 is_time = isinstance(node, ir.Literal) and isinstance(node.of_type, TimestampType)
                 if is_time and not re.search(r"(Z|[+-]\d\d(:?\d\d)?)['\"]$", written):
                     yield (
-                        f"{expression_text(node)} is a time in UTC, but the session's zone is {zone}; to mean another zone, write it "
-                        "behind the time, as in TIMESTAMP '2024-01-31 10:00:00-05:00'"
+                        f"{expression_text(node)} is a time in UTC, but the session's zone is {zone}; to mean another "
+                        "zone, write it behind the time, as in TIMESTAMP '2024-01-31 10:00:00-05:00'"
                     )
                     return
 
