@@ -238,11 +238,11 @@ class TestOneAnswer:
         arguments = ("--arrival", "--once", "--timezone", "Europe/Berlin", "--output", "found", "--buckets", "1")
         result = kleene("stream", "query.sase", "-i", "readings", "-b", "ts", *arguments)
         assert result.exit_code == 0, result.stderr
-        assert result.stdout.splitlines()[:3] == [
-            "seen=2024-03-31 00:15:00+00:00 later=1:15:00 id=NULL took=2.5",
-            "seen=2024-06-01 08:00:00+00:00 later=1:00:00 id=NULL took=3",
-            "2 matches among 4 events in this run",
+        assert result.stdout.splitlines() == [
+            '{"seen": "2024-03-31T00:15:00Z", "later": "PT1H15M", "id": null, "took": 2.5}',
+            '{"seen": "2024-06-01T08:00:00Z", "later": "PT1H", "id": null, "took": 3.0}',
         ]
+        assert "2 matches among 4 events in this run" in result.stderr
 
     def test_ties_are_told_after_the_rows(self) -> None:
         Path("events.csv").write_text("type,ts,id,took\nA,2024-01-01 10:00:00,x,1\nB,2024-01-01 10:00:00,y,2\n")
@@ -312,18 +312,19 @@ class TestStream:
     def test_shows_matches_and_micro_batches_and_goes_on_where_it_ended(self, session) -> None:
         first = stream("--watermark", "10 minutes", "--once", "--max-files", "1", "--output", "found")
         assert first.exit_code == 0, first.stderr
-        assert first.stdout.splitlines() == [
-            "id=x seen=2024-01-01 10:00:00+00:00 gone=2024-01-01 10:05:00+00:00",
+        seen = {"id": "x", "seen": "2024-01-01T10:00:00Z", "gone": "2024-01-01T10:05:00Z"}
+        assert [json.loads(line) for line in first.stdout.splitlines()] == [seen]
+        title, headings, *lines = first.stderr.splitlines()
+        assert lines[4:] == [
             "1 match among 8 events in this run",
             "1 event came too late and took no part; a longer --watermark waits for them",
             "still waiting: 2 events for the watermark, 2 open runs",
             "matches     found",
             "checkpoint  found/_checkpoint; the same command goes on from here",
         ]
-        title, headings, *lines = first.stderr.splitlines()
         assert title == "readings → found, by ts, events may be 10 minutes late"
         assert headings.split()[:5] == ["batch", "read", "events", "late", "matches"]
-        assert [line.split()[:6] for line in lines] == [
+        assert [line.split()[:6] for line in lines[:4]] == [
             ["0", "4", "3", "0", "0", "3"],
             ["1", "1", "1", "0", "1", "2"],
             ["2", "3", "3", "1", "0", "4"],
@@ -331,6 +332,9 @@ class TestStream:
         ]
         written = [path for path in Path("found").glob("*.parquet") if pq.read_table(path).num_rows]
         assert [pq.read_table(path).column("id").to_pylist() for path in written] == [["x"]]
+        again = stream("--watermark", "10 minutes", "--once", "--max-files", "1", "--output", "found")
+        assert (again.exit_code, again.stdout) == (0, ""), again.stderr
+        assert "0 matches among 0 events in this run" in again.stderr
         Path("other.sase").write_text("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 2 hours")
         put("4.parquet", [("Exit", 125, "x")], 4)
         other = stream("--watermark", "10 minutes", "--once", "--output", "found", query="other.sase")

@@ -170,7 +170,9 @@ def test_going_on_from_earlier_metrics_counts_what_spark_has_forgotten() -> None
 
 def test_streaming_query_without_a_pattern() -> None:
     with pytest.raises(kleene.UnsupportedError, match="does not find patterns"):
-        kleene.stream_metrics(Query(report(0) | {"observedMetrics": {}}))
+        kleene.stream_metrics(Query(report(0) | {"observedMetrics": {}, "numInputRows": 5}))
+    # A trigger that found nothing to do tells nothing.
+    assert kleene.stream_metrics(Query(report(0) | {"observedMetrics": {}, "numInputRows": 0})).matches == 0
     assert str(kleene.stream_metrics(Query())) == "no micro-batch yet"
 
 

@@ -13,6 +13,7 @@ from kleene.analysis.value_types import condition, typed
 from kleene.errors import SchemaError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Strategy, WindowUnit
+from kleene.ir.paths import path_of
 from kleene.ir.pattern import Negation, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
 from kleene.schema import (
@@ -79,7 +80,7 @@ def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
     if not (isinstance(time_type, TimestampType) or time_type == DATE or is_numeric(time_type)):
         known = "The first order column is a timestamp, a date or a number; further columns may be of any type."
         found, hint = a_type(time_type), known
-        if time_type == STRING:
+        if time_type == STRING and path_of(order_by[0]) is None:
             column = printable(order_by[0])
             convert = f"Convert it first: df['{column}'] = pandas.to_datetime(df['{column}'])."
             hint = f"{said(python=convert, shell=f'Add --cast {column}=timestamp.')} {known}"

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.live import Live
-from rich.text import Text
 
 from kleene.api import Query
-from kleene.cli.console import note, notes, output, say, shown
+from kleene.cli.console import note, notes, output, say
 from kleene.cli.matching import spark_failure
 from kleene.cli.reading import Inputs, parts_of
+from kleene.cli.showing import Screen
 from kleene.errors import SchemaError, UnsupportedError, printable
+from kleene.files.writing import json_text
 from kleene.program import Program
-from kleene.show import match_table, stream_view, value_text
+from kleene.show import match_table, stream_view
+from kleene.visible import visible
+
+ALL, NEWEST = 1 << 40, 5
+"""How many matches of a micro-batch are shown: to a pipe, and to a terminal."""
 
 
 def single(queries: Program) -> Query:
@@ -62,7 +69,7 @@ def match_stream(
     target: Path,
     checkpoint: Path,
     settings: dict[str, Any],
-    limit: int,
+    screen: Screen,
     is_kept: bool,
 ) -> None:
     try:
@@ -79,9 +86,9 @@ def match_stream(
         session = embedded.embedded_session()
     try:
         with notes.status("Starting the stream"):
-            running = wanted.start(session, limit)
+            running = wanted.start(session, screen.limit or 0)
         title = _stream_title(files, options, target if is_kept else None)
-        was_stopped = _watch(running, title)
+        was_stopped = _watch(running, title, screen)
         failure = None if was_stopped else running.failure()
         if failure is not None:
             raise failure
@@ -89,7 +96,9 @@ def match_stream(
         raise embedded.kleene_error(error) or spark_failure(error) from None
     finally:
         session.stop()
-    _summarize(running.metrics, was_stopped, target if is_kept else None, checkpoint)
+    tell = note if screen.is_json else partial(say, soft_wrap=True)
+    for line in _summary(running.metrics, was_stopped, target if is_kept else None, checkpoint):
+        tell(line)
 
 
 def _stream_title(files: Inputs, options: dict[str, Any], target: Path | None) -> str:
@@ -99,10 +108,10 @@ def _stream_title(files: Inputs, options: dict[str, Any], target: Path | None) -
     return f"{title}, by {options['order_by'][0]}, {how}"
 
 
-def _watch(running: Any, title: str) -> bool:
+def _watch(running: Any, title: str, screen: Screen) -> bool:
     """Shows how the stream goes until it ends; whether it was ended from outside."""
     with _interrupts() as stopped:
-        if output.is_terminal:
+        if not screen.is_json:
             hint = f"{title}; Ctrl-C ends it"
             with Live(console=output, transient=True, refresh_per_second=4, vertical_overflow="ellipsis") as live:
                 _until_end(running, stopped, lambda _: live.update(_view(running, hint)))
@@ -153,34 +162,33 @@ def _view(running: Any, title: str) -> Any:
 
 
 def _print_batches(found: Any) -> None:
+    """The matches to the letter, since no person reads them; what there is to say of them, to a person."""
     for batch, rows in found:
         note(_line(batch.cells()))
-        for row in rows:
-            say(Text(value_text(row)), soft_wrap=True)
+        if rows:
+            sys.stdout.write("".join(json_text(row) + "\n" for row in rows))
+            sys.stdout.flush()
         if 0 < len(rows) < batch.matches:
-            say(Text(f"… and {batch.matches - len(rows):,} more"))
+            note(f"… and {batch.matches - len(rows):,} more")
 
 
-def _summarize(metrics: Any, was_stopped: bool, target: Path | None, checkpoint: Path) -> None:
+def _summary(metrics: Any, was_stopped: bool, target: Path | None, checkpoint: Path) -> Iterator[str]:
     def counted(number: int, thing: str, things: str | None = None) -> str:
         return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
     ended = "stopped; " if was_stopped else ""
-    found = Text(ended) + Text(counted(metrics.matches, "match", "matches"), style="bold")
-    say(found + Text(f" among {counted(metrics.read, 'event')} in this run"))
+    found = counted(metrics.matches, "match", "matches")
+    yield f"{ended}{found} among {counted(metrics.read, 'event')} in this run"
     if metrics.late:
-        late = f"{counted(metrics.late, 'event')} came too late and took no part; a longer --watermark waits for them"
-        say(Text(late, style="yellow"), soft_wrap=True)
+        yield f"{counted(metrics.late, 'event')} came too late and took no part; a longer --watermark waits for them"
     if metrics.ahead:
-        ahead = f"{counted(metrics.ahead, 'event')} set aside: further ahead of the clock than --max-ahead allows"
-        say(Text(ahead, style="yellow"), soft_wrap=True)
+        yield f"{counted(metrics.ahead, 'event')} set aside: further ahead of the clock than --max-ahead allows"
     if metrics.waiting or metrics.runs:
         least = "" if metrics.is_whole else "at least "
         waiting = f"{counted(metrics.waiting, 'event')} for the watermark, {counted(metrics.runs, 'open run')}"
-        say(Text(f"still waiting: {least}{waiting}"))
+        yield f"still waiting: {least}{waiting}"
     if target is None:
-        hint = "nothing was written; with --output matches are written, and the next run goes on where this one ended"
-        say(Text(hint), soft_wrap=True)
+        yield "nothing was written; with --output matches are written, and the next run goes on where this one ended"
     else:
-        say(shown(f"matches     {target}"), soft_wrap=True)
-        say(shown(f"checkpoint  {checkpoint}; the same command goes on from here"), soft_wrap=True)
+        yield visible(f"matches     {target}")
+        yield visible(f"checkpoint  {checkpoint}; the same command goes on from here")

@@ -13,11 +13,11 @@ from rich.text import Text
 from kleene import __version__
 from kleene.analysis.row_pattern import is_row_pattern
 from kleene.api import check as check_query
-from kleene.cli.console import ExitCode, errors, lost_output, note, note_warning, notes, say, say_plainly
+from kleene.cli.console import ExitCode, errors, lost_output, note, note_warning, notes, output, say, say_plainly
 from kleene.cli.matching import choose_place, match_in_process, match_on_spark
 from kleene.cli.reading import Language, read_form, read_hints, read_inputs, read_program, read_tables
-from kleene.cli.showing import make_screen
-from kleene.cli.streaming import check_folders, match_stream, single, stream_places
+from kleene.cli.showing import Screen, make_screen
+from kleene.cli.streaming import ALL, NEWEST, check_folders, match_stream, single, stream_places
 from kleene.cli.writing import check_apart, output_paths
 from kleene.errors import UnsupportedError
 from kleene.files import checked_zone
@@ -191,7 +191,12 @@ def stream(
         bool, typer.Option("--once/--follow", help="End when all that is there now has been read, or go on.")
     ] = False,
     output_path: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The folder to write matches to, as Parquet files.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The folder to write matches to, as Parquet files, or - for JSON lines to standard output.",
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -211,7 +216,10 @@ def stream(
     unbounded_state: Annotated[
         bool, typer.Option("--unbounded-state", help="Accept a query that may hold ever more.")
     ] = False,
-    limit: Annotated[int, typer.Option(help="How many of the newest matches to show.", min=0)] = 5,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="How many of the newest matches to show; by default 5, and all to a pipe.", min=0),
+    ] = None,
 ) -> None:
     """Find matches in files as they come into a folder, and show how it goes; Ctrl-C ends it."""
     if watermark is None and not arrival:
@@ -239,11 +247,16 @@ def stream(
                 max_ahead=max_ahead,
             ),
         }
+        is_piped = output_path is not None and str(output_path) == "-"
+        if is_piped:
+            output_path = None
         with stream_places(output_path, checkpoint) as (target, place):
             for folder in (target, place):
                 check_apart(folder, files, query, "output" if folder is target else "checkpoint")
             settings = {"most_files": max_files, "every": None if once else every}
-            match_stream(one, files, options, target, place, settings, limit, is_kept=output_path is not None)
+            is_json = is_piped or not output.is_terminal
+            screen = Screen(is_json, limit if limit is not None else ALL if is_json else NEWEST)
+            match_stream(one, files, options, target, place, settings, screen, is_kept=output_path is not None)
 
 
 @app.command(

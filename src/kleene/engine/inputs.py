@@ -124,6 +124,12 @@ def open_events(
     used = mentioned_names(definition, order, type_column)
     if isinstance(events, Mapping):
         check_input_names(events)
+        value = next((part for part in events.values() if isinstance(part, (bool, int, float)) or part is None), events)
+        if value is not events:
+            raise SchemaError(
+                f"a dict holds inputs by event type, but {shown(value)} in it is a value",
+                hint="One event is a list with one dict: [event].",
+            )
         if not events:
             raise SchemaError("the dict of inputs is empty", hint="Give at least one input: {'Shelf': table}.")
         opened = {

@@ -218,7 +218,11 @@ class StreamMetrics:
 def stream_metrics(query: Any, earlier: StreamMetrics | None = None) -> StreamMetrics:
     """What a streaming query's progress tells; with earlier metrics of it, going on from them."""
     reports = _reports(query, earlier)
-    if reports and not any(name.startswith(OBSERVED) for report in reports for name in report["observedMetrics"]):
+    # A report of a trigger that found nothing to do has no metrics of anybody.
+    told = [report for report in reports if report["observedMetrics"] or report.get("numInputRows")]
+    if reports and not told:
+        return earlier or StreamMetrics()
+    if reports and not any(name.startswith(OBSERVED) for report in told for name in report["observedMetrics"]):
         raise UnsupportedError(
             "the streaming query does not find patterns",
             hint="Give the StreamingQuery that writes what match returned for a stream: found.writeStream…start().",
@@ -265,7 +269,10 @@ def _rows_read(report: Mapping[str, Any]) -> int:
 
 
 def _watermark(text: str | None) -> datetime | None:
-    found = None if text is None else datetime.fromisoformat(text)
+    try:
+        found = None if text is None else datetime.fromisoformat(text)
+    except ValueError:  # a year of five digits: somebody took milliseconds for seconds
+        found = datetime.max.replace(tzinfo=UTC)
     return None if found is None or found.timestamp() <= 0 else found
 
 
