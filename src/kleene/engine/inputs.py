@@ -123,15 +123,7 @@ def open_events(
     """
     used = mentioned_names(definition, order, type_column)
     if isinstance(events, Mapping):
-        check_input_names(events)
-        value = next((part for part in events.values() if isinstance(part, (bool, int, float)) or part is None), events)
-        if value is not events:
-            raise SchemaError(
-                f"a dict holds inputs by event type, but {shown(value)} in it is a value",
-                hint="One event is a list with one dict: [event].",
-            )
-        if not events:
-            raise SchemaError("the dict of inputs is empty", hint="Give at least one input: {'Shelf': table}.")
+        _check_inputs(events)
         opened = {
             name: _opened(part, f"input '{printable(name)}'", order, definition, used) for name, part in events.items()
         }
@@ -216,6 +208,18 @@ def _opened(
     if order is not None:
         check_order_columns(order, source.columns.names, what, source.hint, added)
     return source, added
+
+
+def _check_inputs(inputs: Mapping[Any, object]) -> None:
+    check_input_names(inputs)
+    if not inputs:
+        raise SchemaError("the dict of inputs is empty", hint="Give at least one input: {'Shelf': table}.")
+    for part in inputs.values():
+        if part is None or isinstance(part, (bool, int, float)):
+            raise SchemaError(
+                f"a dict holds inputs by event type, but {shown(part)} in it is a value",
+                hint="One event is a list with one dict: [event].",
+            )
 
 
 def check_input_names(inputs: Mapping[Any, object]) -> None:
