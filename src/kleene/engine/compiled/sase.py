@@ -14,6 +14,7 @@ from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, Negativ
 from kleene.automaton.model import (
     TRUE,
     AllOf,
+    AnyOf,
     Automaton,
     Edge,
     Formula,
@@ -294,4 +295,6 @@ def _ignored_by(formula: Formula) -> str:
             return "any"
         case NotFormula(part=FormulaOf()):
             return "unselected"
-    return "none"
+        case NotFormula() | AnyOf():
+            return "none"
+    raise AssertionError(f"no code for an event ignored by {formula}")
