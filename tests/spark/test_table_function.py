@@ -249,7 +249,7 @@ def test_large_partition_flows_in_parts() -> None:
     plain = {"order_by": None, "type_column": "type", "tie_break": None, "params": None}
     for query, order in [(SASE, "t"), (FALLS, None), (RISES, None)]:
         call = read_call(query.definition, **plain | {"order_by": order}, engine="generated", spark=None, stream=None)
-        task = replace(table_task(call, declared_columns(SCHEMA, "UTC")), at_once=250)
+        task = replace(table_task(call, declared_columns(SCHEMA, call, "UTC")), at_once=250)
         matcher = TableMatcher(task).start()
         found = [table for batch in EVENTS.to_batches(100) for table in matcher.feed(batch)]
         assert found  # before the end

@@ -65,8 +65,15 @@ def say(what: RenderableType, **options: Any) -> None:
 
 def note(text: str, style: str = "") -> None:
     """Told beside the results; where nobody can be told, that is no reason to fail."""
-    with suppress(OSError):
-        notes.print(shown(text, style), soft_wrap=True)
+    _tell(shown(text, style))
+
+
+def _tell(what: RenderableType) -> None:
+    try:
+        notes.print(what, soft_wrap=True)
+        sys.stderr.flush()
+    except OSError:
+        _drop(sys.stderr)
 
 
 def note_warning(text: str) -> None:
@@ -130,8 +137,7 @@ def _warnings_as_notes() -> Iterator[None]:
 def _fail(error: KleeneError) -> NoReturn:
     codes = ((QuerySyntaxError, QUERY_WRONG), (AnalysisError, QUERY_WRONG), (SchemaError, INPUT_WRONG))
     code = next((code for kind, code in codes if isinstance(error, kind)), FAILED)
-    with suppress(OSError):
-        notes.print(Text("error: ", style="bold red") + shown(str(error)), soft_wrap=True)
+    _tell(Text("error: ", style="bold red") + shown(str(error)))
     raise typer.Exit(code)
 
 

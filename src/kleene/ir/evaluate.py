@@ -542,7 +542,7 @@ def _whole(call: ir.Function, value: Any) -> int | None:
     source = call.arguments[0].type
     if isinstance(source, DecimalType):
         power = 10**source.scale
-        return int(value // power if call.name == "floor" else -(-value // power))
+        return int(in_range(value // power if call.name == "floor" else -(-value // power), call))
     if isinstance(value, float) and not math.isfinite(value):
         return None
     whole = math.floor(value) if call.name == "floor" else math.ceil(value)

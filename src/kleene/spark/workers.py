@@ -1,4 +1,4 @@
-"""Whether Spark's Python workers can import Kleene: asked once for each session, before its first job.
+"""Whether Spark's Python workers can import Kleene: asked before the first job of each session.
 
 Workers may run another Python than the driver, as in a notebook, or where a virtual environment is used without being
 activated. Spark would then fail in its tasks, with Kleene's name somewhere in hundreds of lines.
@@ -10,7 +10,7 @@ import subprocess
 import sys
 from types import FunctionType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
@@ -19,16 +19,16 @@ from kleene.errors import UnsupportedError, printable
 
 # A folder called kleene beside a script can be imported, too, and is empty: it has no origin.
 _FOUND = "from importlib.util import find_spec as f; import sys; s = f('kleene'); sys.exit(not (s and s.origin))"
-_asked: WeakKeyDictionary[Any, UnsupportedError | None] = WeakKeyDictionary()
+_fine: WeakSet[Any] = WeakSet()
 
 
 def check_workers(session: SparkSession) -> None:
     """An error, in a sentence, if the session's workers cannot import Kleene."""
-    if session not in _asked:
-        _asked[session] = _problem(session)
-    problem = _asked[session]
-    if problem is not None:
-        raise problem
+    if session not in _fine:
+        problem = _problem(session)
+        if problem is not None:
+            raise problem  # and asked again next time: the package may have been shipped by then
+        _fine.add(session)
 
 
 def _problem(session: SparkSession) -> UnsupportedError | None:
