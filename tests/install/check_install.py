@@ -22,7 +22,9 @@ import os, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable
 import kleene
 from pyspark.sql import SparkSession
+rocksdb = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.conf.set("spark.sql.streaming.stateStore.providerClass", rocksdb)
 frame = spark.createDataFrame([("A", 1), ("B", 2)], "type string, t long")
 query = kleene.sase("PATTERN SEQ(A a, B b) RETURN b.t AS t")
 assert [row.t for row in query.match(frame, order_by="t").collect()] == [2]
