@@ -82,8 +82,8 @@ class Query:
         1
 
         Given a pandas or polars frame, it returns a DataFrame of that kind. Given Spark DataFrames, it returns a lazy
-        Spark DataFrame. Given anything else, it returns a pyarrow.Table. pandas columns are those of
-        `pyarrow.Table.to_pandas()`.
+        Spark DataFrame. Given anything else, it returns a pyarrow.Table. In pandas, whole numbers with NULLs
+        among them are of its nullable types.
 
         events: a pyarrow Table, Dataset or RecordBatchReader, a pandas or polars frame, a DuckDB relation, a Spark
             DataFrame, a list of dicts, the path of a Parquet, CSV or JSON file, anything else with the Arrow C stream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import ExitStack, suppress
 from typing import Any
 from weakref import WeakSet
@@ -30,7 +31,7 @@ def watch_jobs(session: SparkSession) -> None:
 def _watch(context: Any) -> None:
     tracker = context.statusTracker()
     while context._jsc is not None:  # until the session ends
-        threading.Event().wait(_LOOK_EVERY)
+        time.sleep(_LOOK_EVERY)
         with suppress(Exception):  # Spark may be ending
             if is_shown() and tracker.getActiveJobsIds():
                 _show_jobs(tracker)
@@ -48,7 +49,7 @@ def _show_jobs(tracker: Any) -> None:
             done = sum(total if stage not in active else part for stage, (part, total) in stages.items())
             total = sum(total for _, total in stages.values())
             report(done, total, f"{done:,} of {total:,} tasks")
-            threading.Event().wait(_LOOK_EVERY)
+            time.sleep(_LOOK_EVERY)
 
 
 class _RemoteBar:
