@@ -43,6 +43,7 @@ from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
 from kleene.options import EngineOptions, SparkOptions, StreamOptions
 from kleene.plan.plan import Plan
+from kleene.remembered import remembered
 from kleene.schema import Schema
 from kleene.visible import visible
 from kleene.watching import watched
@@ -418,6 +419,9 @@ def definition_text(definition: QueryDefinition) -> str:
     return row_query_text(definition) if is_row_pattern(definition) else query_text(definition)
 
 
+_analyzed, _analyzed_rows = remembered(analyze), remembered(analyze_row_pattern)
+
+
 def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Plan]:
     """The events in their order, and the plan for them.
 
@@ -425,13 +429,13 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
     """
     if is_row_pattern(call.definition):
         rows_source = open_rows(events, call.definition)
-        rows = analyze_row_pattern(call.definition, rows_source.schema, rows_source.schema.hidden)
+        rows = _analyzed_rows(call.definition, rows_source.schema, rows_source.schema.hidden)
         warn(category_notes(call.definition, call.order, rows_source.ordered))
         plan = call.plan(rows)
         table = rows_source.read(columns_read(rows, rows_source.columns.names, ()))
         return sorted_rows(rows, with_computed_keys(rows, table)), plan
     source = open_events(events, call.order, call.type_column, call.definition)
-    query = analyze(call.definition, source.schema, call.order.order_by)
+    query = _analyzed(call.definition, source.schema, call.order.order_by)
     warn(category_notes(call.definition, call.order, source.ordered))
     table = in_order(source.read(columns_read(query, source.columns.names, call.order.columns)), call.order)
     is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"

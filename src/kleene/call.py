@@ -23,9 +23,11 @@ from kleene.options.spark import SparkOptions, spark_options
 from kleene.options.statistics import Statistics
 from kleene.options.stream import StreamOptions, stream_options
 from kleene.plan.plan import Plan, make_plan
+from kleene.remembered import remembered
 from kleene.wording import said
 
 NO_ORDER = OrderKey(())
+_plan = remembered(make_plan)
 
 
 class Input(Enum):
@@ -61,7 +63,7 @@ class Call:
         if measured is not None:
             known = measured if known is None else replace(known, ranges=measured.ranges, in_window=measured.in_window)
         mode = "compressed" if self.is_compressed else "verbose"
-        return make_plan(query, replace(self.engine, statistics=known), self.format, mode)
+        return _plan(query, replace(self.engine, statistics=known), self.format, mode)
 
     def check_fits(self, events: Input) -> None:
         """An error if an option that was given means nothing for such events."""

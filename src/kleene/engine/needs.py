@@ -15,14 +15,19 @@ from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.ir.may_fail import may_fail
 from kleene.ir.options import RowsPerMatch, Selection, Strategy, WindowUnit
+from kleene.remembered import remembered
 from kleene.schema import BOOLEAN, STRING, Schema
 
 
 def columns_read(query: AnalyzedQuery | AnalyzedRowPattern, names: Sequence[str], order: Iterable[str]) -> list[str]:
     """Those of the names that the query reads, in their order; `order` are the columns that events are ordered by."""
-    own = _of_rows(query, names) if isinstance(query, AnalyzedRowPattern) else _of_events(query)
-    read = {*own, *order}
+    read = _own_columns(query, tuple(names)).union(order)
     return [name for name in names if name in read]
+
+
+@remembered
+def _own_columns(query: AnalyzedQuery | AnalyzedRowPattern, names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_of_rows(query, names) if isinstance(query, AnalyzedRowPattern) else _of_events(query))
 
 
 def type_column_of(schema: Schema | None) -> str | None:

@@ -26,6 +26,7 @@ from kleene.ir import expr as ir
 from kleene.ir.options import Format, Strategy, WindowUnit
 from kleene.ir.pattern import Pattern, Sequence, Variable
 from kleene.plan.plan import ByKey, Plan
+from kleene.remembered import remembered
 from kleene.wording import said
 
 Array = np.ndarray[Any, Any]
@@ -74,6 +75,7 @@ first: in process and on Spark the results may differ. Use tie_break to name a c
 IN_PROCESS, ON_SPARK = "the order of the input", "the order of their other values"
 
 
+@remembered
 def tie_rule(plan: Plan, names: Listed[str], has_tie_break: bool = False) -> TieRule | None:
     """Which events of a table with these columns tie; None where the query cannot tell, or the user has decided."""
     if isinstance(plan.query, AnalyzedRowPattern):
@@ -125,7 +127,7 @@ def _looks_around(query: AnalyzedRowPattern) -> bool:
 
 def tie_notes(plan: Plan, table: pa.Table, has_tie_break: bool) -> tuple[str, ...]:
     """What is to be told of ties in a table in this process."""
-    rule = tie_rule(plan, table.column_names, has_tie_break)
+    rule = tie_rule(plan, tuple(table.column_names), has_tie_break)
     count = 0 if rule is None else count_ties(table, rule)
     return () if rule is None or not count else (rule.told(count, IN_PROCESS),)
 

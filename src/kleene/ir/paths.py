@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kleene.ir import expr as ir
 from kleene.ir.query import QueryDefinition
+from kleene.remembered import remembered
 from kleene.source import NO_SPAN, SourceText, Span
 
 Step = str | int
@@ -89,8 +90,13 @@ class Mention:
     source: SourceText | None = None
 
 
-def mentions(definition: QueryDefinition) -> Iterator[Mention]:
+@remembered
+def mentions(definition: QueryDefinition) -> tuple[Mention, ...]:
     """Every column that the query names."""
+    return tuple(_mentioned(definition))
+
+
+def _mentioned(definition: QueryDefinition) -> Iterator[Mention]:
     for test in definition.equivalence_tests:
         yield Mention(test.attribute, True, test.span, definition.source)
     for expression, source in spoken(definition):
