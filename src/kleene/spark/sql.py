@@ -12,16 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from kleene.call import Call
 from kleene.errors import QuerySyntaxError, UnsupportedError, printable
 from kleene.ir.query import QueryDefinition
-from kleene.lang.expressions import check_is_text
 from kleene.options import EngineOptions
 from kleene.source import Location, SourceText, Span
 from kleene.spark.declared_match import matches_as_declared
 from kleene.spark.foreign_code import check_tokens
 from kleene.spark.job import make_job
 from kleene.spark.notes import with_notes_of
-from kleene.sqltext.clauses import first_clause
-from kleene.sqltext.constructs import replace_constructs
-from kleene.sqltext.statement import Args, Excerpt, Statement
+from kleene.sqltext.plain import plain_statement
+from kleene.sqltext.statement import Args, Excerpt
 from kleene.sqltext.tokens import Token, tokens_of
 
 
@@ -76,9 +74,8 @@ def sql(
     spark: SparkSession, text: str, args: Args, allow_jvm_calls: bool, schema: Any, engine: EngineOptions
 ) -> DataFrame:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE."""
-    check_is_text(text)
     backend = SparkBackend(spark, allow_jvm_calls, engine, schema)
-    statement = replace_constructs(Statement(SourceText(text), text, args), backend, (first_clause,))
+    statement = plain_statement(text, args, backend)
     return with_notes_of(statement.frames.values(), _around(backend, statement.whole()))
 
 
