@@ -47,7 +47,7 @@ def _name(item: Node, dialect: Any) -> str:
         return node
 
     shown = item.copy().transform(plain, copy=False)
-    for node in reversed(list(shown.find_all(exp.Binary))):  # from the inside out
+    for node in reversed(list(shown.find_all(exp.Binary, exp.Not))):  # from the inside out
         if not isinstance(node, exp.Dot):
             group = exp.Paren()
             if node is shown:

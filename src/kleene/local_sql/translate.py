@@ -58,6 +58,7 @@ def translated(excerpt: Excerpt, tables: Mapping[str, str]) -> Translated:
     `tables` are the names of what it may read, by the same in small letters.
     """
     try:
+        _check_begins_select(excerpt)
         tree = _only_select(excerpt, _parsed(excerpt))
         _check_tables(excerpt, tree, tables)
         _check_functions(excerpt, tree)
@@ -108,7 +109,6 @@ def _only_select(excerpt: Excerpt, statements: list[Node]) -> Node:
             f"the text has {len(statements)} statements, but in process it may have only one SELECT",
             hint="Run each in a call of its own.",
         )
-    first = statements[0] if statements else None
     others = (
         exp.Insert,
         exp.Update,
@@ -118,19 +118,29 @@ def _only_select(excerpt: Excerpt, statements: list[Node]) -> Node:
         exp.Drop,
         exp.Command,
         exp.Into,
-        exp.Parameter,
-        exp.SessionParameter,
         exp.Use,
         exp.Set,
     )
-    if not isinstance(first, exp.Query) or first.find(*others) is not None:
-        begun = next(iter(tokens_of(excerpt.text)), None)
-        raise UnsupportedError(
-            "in process, a text is one SELECT, which may begin with WITH",
-            None if begun is None else excerpt.locate(begun.start, begun.end),
-            "It reads the tables that you give, and changes nothing. " + _ON_SPARK,
-        )
+    variables = (exp.Parameter, exp.SessionParameter)
+    first = statements[0] if statements else None
+    if not isinstance(first, exp.Query) or first.find(*others, *variables) is not None:
+        raise _no_select(excerpt)
     return first
+
+
+def _check_begins_select(excerpt: Excerpt) -> None:
+    words = [token.word for token in tokens_of(excerpt.text) if token.text != "("]
+    if not words or words[0] not in ("SELECT", "WITH", "FROM", "VALUES"):
+        raise _no_select(excerpt)
+
+
+def _no_select(excerpt: Excerpt) -> UnsupportedError:
+    begun = next(iter(tokens_of(excerpt.text)), None)
+    return UnsupportedError(
+        "in process, a text is one SELECT, which may begin with WITH",
+        None if begun is None else excerpt.locate(begun.start, begun.end),
+        "It reads the tables that you give, and changes nothing. " + _ON_SPARK,
+    )
 
 
 def _check_tables(excerpt: Excerpt, tree: Node, tables: Mapping[str, str]) -> None:
@@ -213,7 +223,7 @@ def _no_function(excerpt: Excerpt, name: str) -> UnsupportedError:
 def _parameters(excerpt: Excerpt, tree: Node) -> list[Any] | dict[str, Any] | None:
     """The values of the parameters that the text has, which get names of ours."""
     marks = list(tree.find_all(exp.Placeholder, bfs=False))
-    named = [node for node in marks if node.name]
+    named = [node for node in marks if node.args.get("this")]
     if not marks:
         return None
     if len(named) < len(marks):
@@ -247,7 +257,7 @@ _TEXT = {exp.DataType.Type[name] for name in ("TEXT", "VARCHAR", "CHAR")}
 
 
 def _cast(node: Node) -> Node:
-    if not isinstance(node, (exp.Cast, exp.TryCast)) or isinstance(node.this, exp.Literal):
+    if not isinstance(node, (exp.Cast, exp.TryCast)) or (isinstance(node.this, exp.Literal) and node.this.is_int):
         return node
     kind = node.to.this
     if kind in _WHOLE:
@@ -278,6 +288,8 @@ def _function(node: Node) -> Node:
     match node:
         case exp.Substring() if not _is_positive(node.args.get("start")):
             node.set("start", _call("kleene_start", node.args["start"]))
+        case exp.IsNan():
+            return exp.Coalesce(this=node.copy(), expressions=[exp.false()])
         case exp.TsOrDsAdd():
             return _call("kleene_add_days", node.this, exp.paren(node.expression))
         case exp.AddMonths():
