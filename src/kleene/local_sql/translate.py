@@ -26,7 +26,7 @@ from kleene.errors import (
     printable,
 )
 from kleene.local_sql.functions import ANONYMOUS, CLASSES, TABLE_FUNCTIONS
-from kleene.local_sql.names import name_columns
+from kleene.local_sql.names import name_columns, written_names
 from kleene.source import Location
 from kleene.sqltext.statement import Excerpt
 from kleene.sqltext.tokens import tokens_of
@@ -50,6 +50,7 @@ class _AnsiSpark(Spark):  # type: ignore[misc]
 class Translated:
     text: str
     parameters: list[Any] | dict[str, Any] | None
+    names: list[str] | None  # of the columns, where the text says them
 
 
 def translated(excerpt: Excerpt, tables: Mapping[str, str]) -> Translated:
@@ -64,6 +65,7 @@ def translated(excerpt: Excerpt, tables: Mapping[str, str]) -> Translated:
         _check_functions(excerpt, tree)
         parameters = _parameters(excerpt, tree)
         tree = name_columns(tree, _AnsiSpark)
+        names = written_names(tree)
         for rewrite in _REWRITES:
             tree = tree.transform(rewrite, copy=False)
         text = tree.sql(dialect="duckdb", identify=True, comments=False, unsupported_level=ErrorLevel.RAISE)
@@ -73,7 +75,7 @@ def translated(excerpt: Excerpt, tables: Mapping[str, str]) -> Translated:
         raise
     except SqlglotError as error:
         raise UnsupportedError(f"in process, this text cannot be run: {_first_line(error)}", hint=_ON_SPARK) from None
-    return Translated(text, parameters)
+    return Translated(text, parameters, names)
 
 
 def _parsed(excerpt: Excerpt) -> list[Node]:
