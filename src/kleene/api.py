@@ -43,6 +43,7 @@ from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
 from kleene.options import EngineOptions, SparkOptions, StreamOptions
+from kleene.options.engine import engine_options
 from kleene.plan.plan import Plan
 from kleene.remembered import remembered
 from kleene.schema import Schema
@@ -568,7 +569,7 @@ def sql(
     schema: in a pipeline, the columns of the table before the clause, as in `Query.match`. The text then has one
         clause.
     """
-    return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema)
+    return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema, engine_options(None))
 
 
 def register(spark: Any, name: str = "kleene_match", *, engine: EngineOptions | str | None = None) -> None:
