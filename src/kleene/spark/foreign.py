@@ -23,6 +23,7 @@ from kleene.ir.aggregates import aggregated_variable, is_of_spark
 from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text
+from kleene.source import SourceText
 from kleene.spark.expressions import Columns, called, literal_column
 from kleene.spark.names import quoted_column
 
@@ -135,7 +136,7 @@ class Prepared:
         """The measures that Kleene computes for this one: itself, or the values that Spark makes it from."""
         if not any(_is_foreign(node) for node in ir.walk(measure.expression)):
             return [measure]
-        afterwards = _Afterwards(measure, len(self._measures))
+        afterwards = _Afterwards(measure, len(self._measures), measure.source or self.definition.source)
         afterwards.finished = afterwards.of(measure.expression)
         self._measures |= {part.name: afterwards for part in afterwards.parts}
         return afterwards.parts
@@ -213,6 +214,7 @@ class _Afterwards:
 
     measure: Measure
     number: int
+    source: SourceText
     parts: list[Measure] = field(default_factory=list)
     aggregates: list[_Aggregate] = field(default_factory=list)
     finished: ir.Expr = field(init=False)
@@ -225,6 +227,14 @@ class _Afterwards:
             return _attribute(self._part(expression))
         if isinstance(expression, ir.Aggregate) and is_of_spark(expression):
             return _attribute(self._aggregate(expression))
+        if isinstance(expression, ir.Aggregate):
+            call = next(node for node in ir.walk(expression) if _is_foreign(node))
+            raise AnalysisError(
+                "inside an aggregate, a function that only Spark has can be about columns, and not about CLASSIFIER() "
+                "or MATCH_NUMBER()",
+                self.source.locate(call.span),
+                "Aggregate the values with array_agg, and transform the array afterwards.",
+            )
         return ir.with_children(expression, self.of)
 
     def _part(self, expression: ir.Expr) -> str:
