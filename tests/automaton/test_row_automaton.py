@@ -11,7 +11,7 @@ import kleene
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.automaton.positions import positions_of
 from kleene.automaton.text import automaton_dot, automaton_text
-from kleene.engine.row_reference import PartitionMatcher
+from kleene.engine.row_reference import PartitionMatcher, Visible
 from kleene.ir.row_text import row_query_text
 from kleene.schema import INTEGER, Schema
 from row_automaton_runner import ways
@@ -60,7 +60,7 @@ def engine_ways(query: kleene.Query, letters: list[set[str]]) -> list[list[tuple
     definition = kleene.match_recognize(text).definition
     columns = {f"is_{name}": [int(name in row) for row in letters] for name in LETTERS}
     matcher = PartitionMatcher(analyze_row_pattern(definition, schema), columns, len(letters), 1_000_000)
-    return [[found.variables for found in matcher._ways(start, 1)] for start in range(len(letters))]
+    return [[found.variables for found in matcher._ways(start, 1, Visible(0, len(letters)))] for start in range(len(letters))]
 
 
 def distinct(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ import kleene
 from kleene.files import find_files
 from kleene.spark.files import read_spark
 from kleene.spark.session import kleene_error
-from kleene.spark.sql_tokens import tokens_of
+from kleene.sqltext.tokens import tokens_of
 
 HOSTILE_LITERALS = [
     "it's",

@@ -29,7 +29,7 @@ from kleene.engine.events import Events, decoded
 from kleene.engine.match_aggregates import MatchAggregates, OneByOneError, RowsOfMatches
 from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed_column, taken
 from kleene.engine.row_output import row_output_schema
-from kleene.engine.row_reference import RowBindings
+from kleene.engine.row_reference import RowBindings, Visible
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
 from kleene.ir.options import Selection
@@ -44,6 +44,14 @@ def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows) -> tupl
     columns = [measures.taken(name, found.matches.starts) for name in query.partition_by]
     columns += [measures.column(measure.expression) for measure in query.measures]
     return as_schema(columns, row_output_schema(query, found.table.schema)), measures.output_order()
+
+
+def window_columns(query: AnalyzedRowPattern, found: FoundRows) -> tuple[list[pa.Array], Array]:
+    """The measures of each match; and of each row that is decided, the number of its match, or -1."""
+    measures = _Measures(query, found)
+    matched = np.full(len(found.grouped), -1)
+    matched[found.matches.of_rows] = np.arange(len(found.matches))
+    return [measures.column(measure.expression) for measure in query.measures], matched[found.decided]
 
 
 class _Measures:
@@ -123,9 +131,15 @@ class _Measures:
         return found
 
     def _shifted(self, rows: Array, shift: int) -> Array:
-        begins, ends = (bounds[self._matches.groups] for bounds in (self._found.begins, self._found.ends))
+        begins, ends = self._visible()
         moved = rows + shift
         return np.where((rows >= 0) & (moved >= begins) & (moved < ends), moved, -1)
+
+    def _visible(self) -> tuple[Array, Array]:
+        """Of each match, the first row that its measures may see, and the row behind the last."""
+        if self._query.frame is not None:
+            return self._matches.of_rows, self._found.frame_ends[self._matches.of_rows]
+        return self._found.begins[self._matches.groups], self._found.ends[self._matches.groups]
 
     def _count(self, variable: str | None) -> Array:
         if variable is None:
@@ -148,6 +162,7 @@ class _Measures:
             return
         read = (node for part in unknown for node in ir.walk(part))
         columns = {node.name: self._events.values(node.name) for node in read if isinstance(node, ir.Attribute)}
+        visible = np.stack(self._visible(), axis=1)
         for group, numbers in groupby(range(len(matches)), key=matches.groups.__getitem__):
             begin, end = int(self._found.begins[group]), int(self._found.ends[group])
             positions = self._found.grouped.order[begin:end].tolist()
@@ -156,7 +171,8 @@ class _Measures:
                 start, length = int(matches.starts[match]) - begin, int(self._lengths[match])
                 rows, variables = range(start, start + length), tuple(self._names[matches.states_of(match)])
                 number = int(self._numbers[match])
-                bindings = RowBindings(here, end - begin, members, rows, variables, running=length, number=number)
+                seen = Visible(*(visible[match] - begin).tolist())
+                bindings = RowBindings(here, seen, members, rows, variables, running=length, number=number)
                 yield evaluate(expression, _Known(known, match, bindings))
 
     def _known_parts(self, expression: ir.Expr) -> tuple[dict[int, list[Any]], list[ir.Expr]]:

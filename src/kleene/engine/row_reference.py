@@ -35,6 +35,17 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Visible:
+    """The rows that conditions and measures may see: those of the partition, or of a row's frame."""
+
+    begin: int
+    end: int
+
+    def __contains__(self, row: int) -> bool:
+        return self.begin <= row < self.end
+
+
+@dataclass(frozen=True, slots=True)
 class RowMatch:
     """A match: the rows from `start` on, each with its variable; of no rows, an empty match."""
 
@@ -76,6 +87,7 @@ class PartitionMatcher:
         self._budget = Budget(events=count) if budget is None else budget
         self._conditions = dict(query.conditions)
         self._members = query.members
+        self._all = Visible(0, count)
         self._times = times_of(columns[query.order_by[0].name], query.time_type) if query.definition.window else []
 
     def matches(self) -> Iterator[RowMatch]:
@@ -85,7 +97,7 @@ class PartitionMatcher:
         after = self._query.definition.after_match or AfterMatch()
         start, number = 0, 0
         while start < self._count:
-            found = next(self._ways(start, 1 + number), None)
+            found = next(self._ways(start, 1 + number, self._all), None)
             if found is None:
                 start += 1
                 continue
@@ -98,11 +110,26 @@ class PartitionMatcher:
         number = 0
         for start in range(self._count):
             seen: set[tuple[str, ...]] = set()
-            for found in self._ways(start, number + 1):
+            for found in self._ways(start, number + 1, self._all):
                 if found.variables not in seen:
                     seen.add(found.variables)
                     number += 1
                     yield replace(found, number=number)
+
+    def of_each_row(self, ends: Sequence[int]) -> Iterator[RowMatch | None]:
+        """The match of each row in its frame, which the row at `ends` is behind; None if it has none, or is skipped."""
+        frame, after = self._query.frame, self._query.definition.after_match or AfterMatch()
+        assert frame is not None
+        skipped_to = 0
+        for row, end in enumerate(ends):
+            found = None
+            if row >= skipped_to:
+                starts = range(row, end if frame.seeks else row + 1)
+                ways = (next(self._ways(start, 0, Visible(row, end)), None) for start in starts)
+                found = next((way for way in ways if way is not None), None)
+            yield found
+            if found is not None and found.variables:
+                skipped_to = row + 1 if after.skip is Skip.TO_NEXT_ROW else self._resume(found, after)
 
     def _resume(self, found: RowMatch, after: AfterMatch) -> int:
         if not found.variables or after.skip is Skip.TO_NEXT_ROW:
@@ -121,7 +148,7 @@ class PartitionMatcher:
 
     # --- one start row ---------------------------------------------------------------------------------------------
 
-    def _ways(self, start: int, number: int) -> Iterator[RowMatch]:
+    def _ways(self, start: int, number: int, visible: Visible) -> Iterator[RowMatch]:
         """The ways to match from the row on, most preferred first."""
         pattern = self._query.definition.pattern
         untried: list[tuple[Todo, int, Bound | None, int]] = [((pattern, None), start, None, 0)]
@@ -145,7 +172,7 @@ class PartitionMatcher:
             match item:
                 case Variable(name=name):
                     tried = Bound(row, name or "", excluded > 0, bound)
-                    if self._fits(tried, start, number):
+                    if self._fits(tried, start, number, visible):
                         untried.append((rest, row + 1, tried, excluded))
                 case PatternSequence(elements=elements):
                     for element in reversed(elements):
@@ -181,10 +208,10 @@ class PartitionMatcher:
                     assert item is _END_OF_EXCLUSION
                     untried.append((rest, row, bound, excluded - 1))
 
-    def _fits(self, tried: Bound, start: int, number: int) -> bool:
+    def _fits(self, tried: Bound, start: int, number: int, visible: Visible) -> bool:
         """Whether the row can be the variable's: it exists, is within bounds, and the condition holds."""
         length = self._query.definition.max_length
-        if tried.row >= self._count or (length is not None and tried.row - start >= length):
+        if tried.row >= visible.end or (length is not None and tried.row - start >= length):
             return False
         if not self._is_in_window(start, tried.row):
             return False
@@ -193,7 +220,7 @@ class PartitionMatcher:
             return True
         chain = _unrolled(tried)
         rows, variables = [item.row for item in chain], [item.variable for item in chain]
-        bindings = RowBindings(self._columns, self._count, self._members, rows, variables, number=number)
+        bindings = RowBindings(self._columns, visible, self._members, rows, variables, number=number)
         return evaluate(condition, bindings) is True
 
     def _is_in_window(self, start: int, row: int) -> bool:
@@ -238,7 +265,7 @@ class RowBindings:
     """
 
     columns: Mapping[str, Sequence[PlainValue]]
-    count: int
+    visible: Visible
     members: Mapping[str, tuple[str, ...]]
     rows: Sequence[int]
     variables: Sequence[str]
@@ -280,7 +307,7 @@ class RowBindings:
             return None
         row = rows[-1 - navigation.offset] if navigation.from_last else rows[navigation.offset]
         row += navigation.shift or 0
-        if not 0 <= row < self.count:
+        if row not in self.visible:
             return None
         return evaluate(navigation.argument, replace(self, row=row))
 

@@ -36,11 +36,15 @@ def parse(text: str) -> QueryDefinition:
     'B'
     """
     check_is_text(text)
+    return parse_within(SourceText(text), within_parentheses(text, "MATCH_RECOGNIZE"))
+
+
+def within_parentheses(text: str, word: str) -> str:
+    """What stands in the parentheses around the text, if there are some, behind the word or alone; else all of it."""
     blank = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-    word = rf"({blank}(?:MATCH_RECOGNIZE{blank})?\()"
-    around = re.fullmatch(rf"{word}(.*)\){blank};?{blank}", text, re.IGNORECASE | re.DOTALL)
-    inner = re.sub(r"[^\n]", " ", around[1]) + around[2] if around else text
-    return parse_within(SourceText(text), inner)
+    before = rf"({blank}(?:{word}{blank})?\()"
+    around = re.fullmatch(rf"{before}(.*)\){blank};?{blank}", text, re.IGNORECASE | re.DOTALL)
+    return re.sub(r"[^\n]", " ", around[1]) + around[2] if around else text
 
 
 def parse_within(source: SourceText, text: str) -> QueryDefinition:
@@ -50,7 +54,7 @@ def parse_within(source: SourceText, text: str) -> QueryDefinition:
             "the clause is empty",
             hint="A clause has at least an order and a pattern: ORDER BY ts PATTERN (A B+) DEFINE B AS B.x > PREV(B.x)",
         )
-    definition: QueryDefinition = build(_Builder(source), _GRAMMARS, "clause", text)
+    definition: QueryDefinition = build(ClauseBuilder(source), _GRAMMARS, "clause", text)
     return definition
 
 
@@ -64,10 +68,10 @@ def folded(name: Name) -> str:
 
 
 @v_args(meta=True)
-class _Builder(PatternBuilder):
+class ClauseBuilder(PatternBuilder):
     """A method per rule of match_recognize.lark."""
 
-    clauses = (
+    clauses: tuple[str, ...] = (
         *("PARTITION BY", "ORDER BY", "MEASURES", "ONE ROW PER MATCH", "ALL ROWS PER MATCH", "ALL MATCHES"),
         *("AFTER MATCH SKIP", "PATTERN", "SUBSET", "WITHIN", "MAXLENGTH", "DEFINE"),
     )
@@ -96,7 +100,7 @@ class _Builder(PatternBuilder):
         after = definition.after_match
         if definition.selection is Selection.ALL_MATCHES:
             if after is not None:
-                raise self._illegal(
+                raise self.illegal(
                     "ALL MATCHES gives every match, so there is nothing to skip",
                     after.span,
                     "Leave AFTER MATCH out.",
@@ -104,7 +108,7 @@ class _Builder(PatternBuilder):
             return definition
         return definition if after else replace(definition, after_match=AfterMatch())
 
-    def _illegal(self, message: str, span: Span, hint: str | None = None) -> AnalysisError:
+    def illegal(self, message: str, span: Span, hint: str | None = None) -> AnalysisError:
         return AnalysisError(message, self.source.locate(span), hint)
 
     # --- clauses -----------------------------------------------------------------------------------------------
@@ -182,7 +186,7 @@ class _Builder(PatternBuilder):
     def max_length(self, _: Meta, children: Children) -> dict[str, Any]:
         length = self.whole(children[1])
         if length < 1:
-            raise self._illegal("MAXLENGTH is at least 1", span_of(children[1]))
+            raise self.illegal("MAXLENGTH is at least 1", span_of(children[1]))
         return {"max_length": length}
 
     def definitions(self, _: Meta, children: Children) -> dict[str, Any]:
@@ -251,22 +255,22 @@ class _Builder(PatternBuilder):
         words += [("WITHIN GROUP" if order.is_within_group else "ORDER BY", order.span) for order in orders]
         words += [("FILTER", condition.span)] if condition is not None else []
         for word, where in words:
-            raise self._illegal(f"{word} belongs to aggregates, but {printable(name)} is not one", where)
+            raise self.illegal(f"{word} belongs to aggregates, but {printable(name)} is not one", where)
         if function in _NAVIGATION:
             return self._navigation(function, arguments, semantics, final, name, span)
         if function == "classifier":
             return self._classifier(arguments, semantics, final, name, span)
         if semantics is not None:
-            raise self._illegal(
+            raise self.illegal(
                 f"{semantics.upper()} belongs to FIRST, LAST and aggregates, but {printable(name)} is none of these",
                 span_of(semantics),
             )
         for argument in arguments:
             if isinstance(argument, ir.Events):
-                raise self._illegal(f"only COUNT takes *, but this is {printable(name)}", argument.span)
+                raise self.illegal(f"only COUNT takes *, but this is {printable(name)}", argument.span)
         if function == "match_number":
             if arguments:
-                raise self._illegal("MATCH_NUMBER takes no arguments", name.span, "Write: MATCH_NUMBER()")
+                raise self.illegal("MATCH_NUMBER takes no arguments", name.span, "Write: MATCH_NUMBER()")
             return ir.MatchNumber(span=span)
         return ir.Function(function, tuple(arguments), name.span, span=span)
 
@@ -278,16 +282,16 @@ class _Builder(PatternBuilder):
                 return ir.Classifier(None, final, span=span)
             case [ir.Attribute(variable=None, name=variable, exact=exact)]:
                 return ir.Classifier(variable if exact else variable.upper(), final, span=arguments[0].span)
-        raise self._illegal("CLASSIFIER takes a variable or nothing", name.span, "Write: CLASSIFIER() or CLASSIFIER(A)")
+        raise self.illegal("CLASSIFIER takes a variable or nothing", name.span, "Write: CLASSIFIER() or CLASSIFIER(A)")
 
     def _navigation(
         self, function: str, arguments: Children, semantics: Token | None, final: bool, name: Name, span: Span
     ) -> ir.Navigation:
         if not 1 <= len(arguments) <= 2:
-            raise self._illegal(f"{name.upper()} takes a value and an optional offset", name.span)
+            raise self.illegal(f"{name.upper()} takes a value and an optional offset", name.span)
         physical = function in ("prev", "next")
         if physical and semantics is not None:
-            raise self._illegal(
+            raise self.illegal(
                 f"{semantics.upper()} belongs to FIRST, LAST and aggregates, not to {name.upper()}", span_of(semantics)
             )
         argument = arguments[0]
@@ -305,32 +309,32 @@ class _Builder(PatternBuilder):
         match offset:
             case ir.Literal(value=int() as value) if value >= 0 and not isinstance(value, bool):
                 return value
-        raise self._illegal(f"the offset of {name.upper()} must be a literal whole number from 0 up", offset.span)
+        raise self.illegal(f"the offset of {name.upper()} must be a literal whole number from 0 up", offset.span)
 
     def _check_inside(self, argument: ir.Expr, function: str, span: Span) -> None:
         for node in ir.walk(argument):
             match node:
                 case ir.Navigation():
-                    raise self._illegal(
+                    raise self.illegal(
                         f"{function} cannot contain another navigation here",
                         node.span,
                         "Only PREV and NEXT may stand around FIRST or LAST: PREV(LAST(A.x, 1), 2)",
                     )
                 case ir.Aggregate():
-                    raise self._illegal(f"{function} cannot contain an aggregate", node.span)
+                    raise self.illegal(f"{function} cannot contain an aggregate", node.span)
                 case ir.Events():
-                    raise self._illegal(f"{function} needs a value, not rows", node.span)
+                    raise self.illegal(f"{function} needs a value, not rows", node.span)
                 case ir.MatchNumber():
-                    raise self._illegal(f"{function} needs a value from a row", node.span)
+                    raise self.illegal(f"{function} needs a value from a row", node.span)
         if not any(isinstance(node, (ir.Attribute, ir.Classifier)) for node in ir.walk(argument)):
-            raise self._illegal(f"{function} needs a column or CLASSIFIER() inside", span)
+            raise self.illegal(f"{function} needs a column or CLASSIFIER() inside", span)
 
     def _one_variable(self, argument: ir.Expr, function: str, span: Span) -> str | None:
         references = (ir.Attribute, ir.Classifier, ir.Events)
         found = {node.variable for node in ir.walk(argument) if isinstance(node, references)}
         if len(found) > 1:
             names = sorted(name or "the universal variable" for name in found)
-            raise self._illegal(f"{function} is about one variable, but {' and '.join(names)} are named", span)
+            raise self.illegal(f"{function} is about one variable, but {' and '.join(names)} are named", span)
         return next(iter(found), None)
 
     def _aggregate(
@@ -349,11 +353,11 @@ class _Builder(PatternBuilder):
         )
         for node in ir.walk(aggregate):
             if isinstance(node, ir.Navigation):
-                raise self._illegal(f"{name.upper()} cannot contain a navigation", node.span)
+                raise self.illegal(f"{name.upper()} cannot contain a navigation", node.span)
             if isinstance(node, ir.Aggregate) and node is not aggregate:
-                raise self._illegal("an aggregate cannot contain another", node.span)
+                raise self.illegal("an aggregate cannot contain another", node.span)
             if isinstance(node, ir.Events) and node is not first:
-                raise self._illegal(f"{name.upper()} needs a value here, not rows", node.span)
+                raise self.illegal(f"{name.upper()} needs a value here, not rows", node.span)
         self._one_variable(aggregate, name.upper(), called.span)
         return aggregate
 
@@ -364,15 +368,15 @@ class _Builder(PatternBuilder):
             wanted = words.get(least, f"{least} arguments")
             wanted = wanted if least == most else f"{least} or {most} arguments" if most else f"at least {wanted}"
             are = "none is" if not given else "1 is" if given == 1 else f"{given} are"
-            raise self._illegal(f"{printable(name.lower())} takes {wanted}, but {are} given", name.span)
+            raise self.illegal(f"{printable(name.lower())} takes {wanted}, but {are} given", name.span)
 
     def _check_argument(self, called: ir.Aggregate, argument: ir.Expr, name: Name, given: int) -> None:
         if not isinstance(argument, ir.Events):
             return
         if called.function != "count" or given > 1:
-            raise self._illegal(f"only COUNT takes *, but this is {printable(name.upper())}", argument.span)
+            raise self.illegal(f"only COUNT takes *, but this is {printable(name.upper())}", argument.span)
         if called.distinct:
-            raise self._illegal("COUNT(DISTINCT …) needs a value, not rows", argument.span)
+            raise self.illegal("COUNT(DISTINCT …) needs a value, not rows", argument.span)
 
     def _order(self, called: ir.Aggregate, name: Name, orders: list[_Order]) -> tuple[ir.OrderKey, ...]:
         """The keys of ORDER BY, which stand inside of the call or, of listagg, behind it."""
@@ -380,13 +384,13 @@ class _Builder(PatternBuilder):
             return ()
         *_, last = orders
         if last.is_within_group and called.function != "listagg":
-            raise self._illegal(
+            raise self.illegal(
                 f"WITHIN GROUP belongs to listagg, but this is {printable(name)}",
                 last.span,
                 f"Write: {printable(name)}(x ORDER BY y)",
             )
         if len(orders) > 1:
-            raise self._illegal("the order is given twice", last.span, "Leave one of them out.")
+            raise self.illegal("the order is given twice", last.span, "Leave one of them out.")
         return last.keys
 
 

@@ -15,7 +15,7 @@ from kleene.errors import UnsupportedError, printable
 from kleene.ir import expr as ir
 from kleene.ir.query import QueryDefinition
 from kleene.source import SourceText, Span
-from kleene.spark.sql_tokens import Token
+from kleene.sqltext.tokens import Token
 
 JVM_CALLS = frozenset({"reflect", "java_method", "try_reflect"})
 """Functions of Spark that call a method of the JVM by its name."""

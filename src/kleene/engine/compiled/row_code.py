@@ -172,7 +172,6 @@ class PatternCode:
                     parts.append(truth.true)
             with code.block(f"if {' and '.join(parts) or 'True'}:"):
                 code.line(f"found |= {1 << number}")
-        code.line("bits[row] = found")
         return left
 
     def _of_row(self, code: Code, condition: ir.Expr, reader: Reader) -> Truth | None:
@@ -218,7 +217,8 @@ class _Generator(PatternCode):
         window = KernelWindow.of(self.query)
         constants = self._constants(looks, run_variables, window.in_time is not None)
         in_window = window.function(self.layout, "times", "row - start", "abs(times[row] - times[start])")
-        parts = [constants, in_window, classify, bind, fits_run if looks else "", template("rows")]
+        row_bits = "" if self.query.frame is None else self._row_bits()
+        parts = [constants, in_window, row_bits, classify, bind, fits_run if looks else "", template("rows")]
         times = times_signature(self.query.time_type)
         made = made_of(parts, self.layout, {"classify": "void", "search": "int64"}, times=times)
         return GeneratedRows(*made, self.tables, self._remembers(looks), self.registers)
@@ -233,7 +233,8 @@ class _Generator(PatternCode):
         return self.automaton.policy.accepting is Accepting.EVERY_RUN
 
     def _constants(self, looks: bool, run_variables: int, in_time: bool) -> str:
-        definition = self.query.definition
+        definition, frame = self.query.definition, self.query.frame
+        back, ahead = look_around([condition for _, condition in self.query.conditions])
         after = self.automaton.policy.after or AfterMatch()
         wanted = self.query.members.get(after.variable or "", ())
         mask = sum(1 << n for n, name in enumerate(self.tables.variables) if name in wanted)
@@ -248,12 +249,22 @@ class _Generator(PatternCode):
             "WINDOW_IN_TIME": in_time,
             "SKIP": _SKIPS[after.skip],
             "SKIP_TARGET": mask,
+            "FRAMES": frame is not None,
+            "BOUNDED_FRAMES": frame is not None and frame.is_bounded,
+            "SEEKS": frame is not None and frame.seeks,
+            "LOOK_BACK": back,
+            "LOOK_AHEAD": ahead,
         }
         return constants_code(constants)
 
     def _remembers(self, looks: bool) -> bool:
-        """A pattern that is one sequence costs little from each start as it is."""
-        return not looks and self.tables.has_choices
+        """A pattern that is one sequence costs little from each start as it is.
+
+        What fails at the end of a frame may hold where a longer frame ends, if a condition looks ahead.
+        """
+        frame, (_, ahead) = self.query.frame, look_around([condition for _, condition in self.query.conditions])
+        is_same_everywhere = frame is None or not frame.is_bounded or not ahead
+        return not looks and self.tables.has_choices and is_same_everywhere
 
     # --- one row and its neighbours ------------------------------------------------------------------------------
 
@@ -264,7 +275,15 @@ class _Generator(PatternCode):
             with code.block("for row in range(begin, end):"):
                 code.line(f"found = {1 << ANY_ROW}")
                 left = self.write_bits(code, self.tables.variables, lambda name: _Neighbours(self.query, name))
+                code.line("bits[row] = found")
         return code.function("classify(bits, groups, columns, ki, kf)"), left
+
+    def _row_bits(self) -> str:
+        code = Code(self.layout)
+        code.line(f"found = {1 << ANY_ROW}")
+        self.write_bits(code, self.tables.variables, lambda name: _Neighbours(self.query, name))
+        code.line("return found")
+        return code.function("row_bits(row, begin, end, columns, ki, kf)")
 
     # --- the match so far ----------------------------------------------------------------------------------------
 
@@ -380,9 +399,8 @@ class _Generator(PatternCode):
         return self.registers.get(owner, f"row_first_{offset}", None)
 
 
-def look_around(query: AnalyzedRowPattern) -> tuple[int, int]:
-    """How many rows before a match, and after the last row tried, conditions and measures look at."""
-    expressions = [condition for _, condition in query.conditions] + [item.expression for item in query.measures]
+def look_around(expressions: Sequence[ir.Expr]) -> tuple[int, int]:
+    """How many rows before a match, and after the last row tried, the expressions look at."""
     navigations = (node for item in expressions for node in ir.walk(item) if isinstance(node, ir.Navigation))
     shifts = [0, *(node.shift for node in navigations if node.shift is not None)]
     return min(max(0, -min(shifts)), MOST_ROWS), min(max(shifts), MOST_ROWS)

@@ -1,4 +1,4 @@
-"""A Spark SQL text to its tokens, where Spark's own lexer sees them.
+"""A SQL text to its tokens, where Spark's own lexer sees them: its dialect is that of all our texts.
 
 What is a string, a comment or a name decides what is looked at and what is not, so every rule here is Spark's: a line
 comment ends at a carriage return, too, and goes on behind a backslash at the end of its line; comments nest, but what
@@ -65,6 +65,16 @@ def tokens_of(text: str) -> list[Token]:
             found.append(Token(match[0], match.start(), depth))
             depth += match[0] == "("
     return found
+
+
+def closing(tokens: list[Token], opening: int) -> int | None:
+    """The number of the token that closes the parenthesis."""
+    if opening >= len(tokens):
+        return None
+    depth = tokens[opening].depth
+    return next(
+        (n for n in range(opening + 1, len(tokens)) if tokens[n].text == ")" and tokens[n].depth == depth), None
+    )
 
 
 def _end_of_comment(text: str, position: int) -> int:
