@@ -14,7 +14,7 @@ from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.automaton.positions import positions_of
 from kleene.datasets import prices, trades, tweets
 from kleene.engine.inputs import attributes_of
-from kleene.engine.row_reference import RowBindings
+from kleene.engine.row_reference import RowBindings, Visible
 from kleene.ir.evaluate import evaluate
 from kleene.schema import Schema
 from kleene.spark.schema import spark_schema
@@ -44,7 +44,7 @@ def test_all_matches_of_rip_are_the_accepting_runs_of_the_automaton(name: str) -
         if len(path) >= 14:
             return False
         rows, variables = range(start, start + len(path) + 1), (*path, variable)
-        bindings = RowBindings(columns, table.num_rows, analyzed.members, rows, variables)
+        bindings = RowBindings(columns, Visible(0, table.num_rows), analyzed.members, rows, variables)
         return variable not in conditions or evaluate(conditions[variable], bindings) is True
 
     expected = {

@@ -1,6 +1,18 @@
 """Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together."""
 
-from kleene.api import Progress, Query, expand, last_notes, match_recognize, regex, register, sase, sql, stream_metrics
+from kleene.api import (
+    Progress,
+    Query,
+    expand,
+    last_notes,
+    match_recognize,
+    pattern_window,
+    regex,
+    register,
+    sase,
+    sql,
+    stream_metrics,
+)
 from kleene.errors import (
     AnalysisError,
     ExecutionError,
@@ -35,6 +47,7 @@ __all__ = [
     "expand",
     "last_notes",
     "match_recognize",
+    "pattern_window",
     "program",
     "regex",
     "register",

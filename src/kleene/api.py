@@ -42,6 +42,7 @@ from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
 from kleene.lang import match_recognize as match_recognize_language
+from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
 from kleene.options import EngineOptions, SparkOptions, StreamOptions
@@ -520,6 +521,27 @@ def match_recognize(clause: str) -> Query:
     [{'top': 10, 'bottom': 7}]
     """
     definition = match_recognize_language.parse(clause)
+    analyze_row_pattern(definition)
+    return Query(definition)
+
+
+def pattern_window(specification: str) -> Query:
+    """The query of a window with a row pattern: the text between the parentheses of `WINDOW w AS ( … )` (SQL's R020).
+
+    Every row of the input comes out once, with the measures of its own match in further columns: NULL where it has
+    none, or was skipped. Rows come partition by partition, each in the order of the window.
+
+    >>> import pyarrow as pa
+    >>> trades = pa.table({"t": [1, 2, 3, 4], "price": [10, 12, 15, 9]})
+    >>> rises = pattern_window('''ORDER BY t
+    ...     MEASURES LAST(UP.price) AS top
+    ...     ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+    ...     AFTER MATCH SKIP TO NEXT ROW
+    ...     PATTERN (A UP+) DEFINE UP AS UP.price > PREV(UP.price)''')
+    >>> rises.match(trades).column("top").to_pylist()
+    [15, 15, None, None]
+    """
+    definition = pattern_window_language.parse(specification)
     analyze_row_pattern(definition)
     return Query(definition)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings as python_warnings
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kleene.analysis.scope import Scope
 from kleene.analysis.value_types import condition, type_of, typed
@@ -28,8 +28,22 @@ from kleene.ir.paths import path_of
 from kleene.ir.pattern import Exclusion, Pattern, Repeat, can_be_empty, first_variables, variables_in
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text
-from kleene.schema import DATE, UNKNOWN, OpaqueType, Schema, TimestampType, Type, a_type, is_numeric
+from kleene.schema import (
+    DATE,
+    INTEGER,
+    UNKNOWN,
+    OpaqueType,
+    Schema,
+    TimestampType,
+    Type,
+    a_type,
+    fits_everywhere,
+    is_numeric,
+)
 from kleene.source import NO_SPAN, SourceText, Span
+
+FRAME_END = "__kleene_frame_end"
+FRAME_END_HINT = "Give a number from 0 up, for example coalesce(n, 0) FOLLOWING."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,20 @@ class SortColumn:
     name: str
     descending: bool
     nulls_first: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzedFrame:
+    """How many rows behind its own the match of a row may see: so many, as many as a column says, or all of them."""
+
+    rows: int | None
+    column: str | None
+    seeks: bool
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.rows is not None or self.column is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +86,16 @@ class AnalyzedRowPattern:
     measures: tuple[Measure, ...]
     warnings: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
+    frame: AnalyzedFrame | None = None  # of a window
 
     @property
     def rows_per_match(self) -> RowsPerMatch:
         return self.definition.rows_per_match
+
+    @property
+    def expressions(self) -> list[ir.Expr]:
+        """All that is computed from the rows of a match: conditions and measures."""
+        return [*(condition for _, condition in self.conditions), *(item.expression for item in self.measures)]
 
     @property
     def members(self) -> dict[str, tuple[str, ...]]:
@@ -90,6 +124,9 @@ def analyze_row_pattern(
         analysis.key_name(item.expression, names): analysis.key(item.expression) for item in definition.order_by
     }
     computed = {name: key for name, key in (keys | sort_keys).items() if not isinstance(key, ir.Attribute)}
+    frame, end = analysis.frame()
+    if end is not None:
+        computed[FRAME_END] = end
     order_by = tuple(
         SortColumn(analysis.key_name(item.expression, names), item.descending, item.nulls_first)
         for item in definition.order_by
@@ -116,12 +153,17 @@ def analyze_row_pattern(
         measures,
         tuple(analysis.unused_predicates()),
         frozenset([*hidden, *computed]),
+        frame,
     )
 
 
 def check_measure_names(definition: QueryDefinition, schema: Schema, partition_by: tuple[str, ...]) -> None:
     """That the measures, as the user calls them, can stand beside the other columns of the output."""
     _Analysis(definition, schema).check_output(partition_by, set())
+
+
+def wrong_frame_end(value: object) -> str:
+    return f"a frame cannot end {'NULL' if value is None else value} rows further"
 
 
 class _Analysis:
@@ -301,14 +343,14 @@ class _Analysis:
             return self._column(expression)
         return names.get(expression) or expression_text(expression)
 
-    def key(self, expression: ir.Expr) -> ir.Expr:
-        """An expression of PARTITION BY or ORDER BY: of the row alone."""
+    def key(self, expression: ir.Expr, what: str = "a key") -> ir.Expr:
+        """An expression of PARTITION BY, of ORDER BY or of a frame: of the row alone."""
         for node in ir.walk(expression):
             if isinstance(node, (ir.Navigation, ir.Aggregate, ir.Classifier, ir.MatchNumber)):
-                raise self.fail("a key is computed from the row alone", node.span)
+                raise self.fail(f"{what} is computed from the row alone", node.span)
             if isinstance(node, ir.Attribute) and node.variable is not None:
                 raise self.fail(
-                    f"a key has no variables, but '{printable(node.variable)}' looks like one",
+                    f"{what} has no variables, but '{printable(node.variable)}' looks like one",
                     node.variable_span,
                     f"Write: {printable(node.name)}. The clause does not know aliases of the table.",
                 )
@@ -318,6 +360,24 @@ class _Analysis:
                 f"cannot compare values of type {key.type.name}", self.scope.source.locate(key.span), key.type.advice
             )
         return key
+
+    def frame(self) -> tuple[AnalyzedFrame | None, ir.Expr | None]:
+        """The frame of a window; and its end, if that is to be computed for each row."""
+        frame = self.definition.frame
+        if frame is None or frame.end is None:
+            return None if frame is None else AnalyzedFrame(None, None, frame.seeks, frame.span), None
+        end = self.key(frame.end, "the end of a frame")
+        if end.type != INTEGER and not fits_everywhere(type_of(end)):
+            raise self.fail(
+                f"a frame ends a whole number of rows further, but this is {a_type(type_of(end))}", end.span
+            )
+        if isinstance(end, ir.Literal):
+            if not isinstance(end.value, int) or end.value < 0:
+                raise self.fail(wrong_frame_end(end.value), end.span, FRAME_END_HINT)
+            return AnalyzedFrame(end.value, None, frame.seeks, frame.span), None
+        if isinstance(end, ir.Attribute):
+            return AnalyzedFrame(None, end.name, frame.seeks, frame.span), None
+        return AnalyzedFrame(None, FRAME_END, frame.seeks, frame.span), end
 
     def resolved(self, expression: ir.Expr, in_define: bool = False) -> ir.Expr:
         for node in ir.walk(expression):

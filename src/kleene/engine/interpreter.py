@@ -73,7 +73,7 @@ class InterpreterProgress:
         held: Sequence[OutputRow] | None = None
         for rows in row_parts(query, table, plan.run_limit, self.budget):
             if held is not None:
-                yield FoundOutputRows(table, held, False)
+                yield FoundOutputRows(table, held, query.frame is not None)
             held = rows
         if held is not None:
             yield FoundOutputRows(table, held, True)

@@ -117,7 +117,7 @@ def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
         return Uncut("MATCH_NUMBER() in a condition or inside a measure counts all earlier matches")
     if _has_numbers(query) and definition.selection is Selection.ALL_MATCHES:
         return Uncut("MATCH_NUMBER() counts all earlier matches")
-    look_back, look_ahead = look_around(query)
+    look_back, look_ahead = look_around(query.expressions)
     # One row more on either side, so that neither end of the range is taken for the partition's.
     back = Extent(rows=look_back + 1)
     window = definition.window

@@ -22,13 +22,13 @@ from kleene.engine.compiled.measures import MeasureProgram, computed_measures
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.row_search import FoundRows
-from kleene.engine.events import Events, plain_values
+from kleene.engine.events import Events, decoded, plain_values
 from kleene.engine.interpreter import FoundOutputRows
 from kleene.engine.matches import Array, FlatMatches, FoundMatches
-from kleene.engine.output import output_table
+from kleene.engine.output import as_schema, output_table
 from kleene.engine.protocol import Found
-from kleene.engine.row_columns import one_row_table_and_order, regex_table
-from kleene.engine.row_output import OutputRow, row_output_table
+from kleene.engine.row_columns import one_row_table_and_order, regex_table, window_columns
+from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
 from kleene.engine.rows import RowMaker
 from kleene.engine.spilling import PLACE, ByPlace, Sorter
 from kleene.ir.options import RowsPerMatch
@@ -130,6 +130,8 @@ class RowWriter:
                     batches = table_batches(regex_table(self._row_pattern, found))
                 case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.ONE:
                     batches = _one_row_batches(self._row_pattern, found)
+                case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.EACH_ROW:
+                    batches = _window_batches(self._row_pattern, found)
                 case FoundRows():
                     if maker is None or maker.table is not found.table:
                         maker = RowMaker(self._row_pattern, found.table)
@@ -223,6 +225,22 @@ def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[Re
     for at in range(0, len(order), ROWS_PER_BATCH):
         numbers = order[at : at + ROWS_PER_BATCH]
         yield ResultBatch(table.take(pa.array(numbers)), places[numbers])
+
+
+def _window_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[ResultBatch]:
+    """Each row, with the measures of its match."""
+    schema = row_output_schema(query, found.table.schema)
+    names = schema.names[: len(schema) - len(query.measures)]
+    measures, matched = window_columns(query, found)
+    positions = found.grouped.order[found.decided]
+    table = found.table.select(names)
+    is_whole = len(positions) == table.num_rows and found.grouped.is_identity
+    table = table if is_whole else table.take(pa.array(positions))
+    for at in range(0, len(positions), ROWS_PER_BATCH):
+        own = matched[at : at + ROWS_PER_BATCH]
+        numbers = pa.array(own, pa.int64(), mask=own < 0)
+        columns = [decoded(column) for column in table.slice(at, ROWS_PER_BATCH).columns]
+        yield ResultBatch(as_schema([*columns, *(column.take(numbers) for column in measures)], schema))
 
 
 def output_batches(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow]) -> Iterator[ResultBatch]:

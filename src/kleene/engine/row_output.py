@@ -11,7 +11,7 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import decoded
 from kleene.engine.output import arrow_field, computed_column
-from kleene.engine.row_reference import RowBindings, RowMatch
+from kleene.engine.row_reference import RowBindings, RowMatch, Visible
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import RowsPerMatch, Selection
@@ -63,7 +63,10 @@ class OutputRow:
 
 
 def row_output_schema(query: AnalyzedRowPattern, columns: pa.Schema) -> pa.Schema:
-    """ONE ROW: partition columns, measures. ALL ROWS: partition columns, order columns, measures, the rest."""
+    """ONE ROW: partition columns, measures. ALL ROWS: partition columns, order columns, measures, the rest.
+
+    A window: the columns of the input, then the measures.
+    """
     measures = [arrow_field(measure.expression, columns).with_name(measure.name) for measure in query.measures]
     before, after = _column_names(query, columns)
     return pa.schema([*map(columns.field, before), *measures, *map(columns.field, after)])
@@ -75,6 +78,8 @@ def _column_names(query: AnalyzedRowPattern, columns: pa.Schema) -> tuple[list[s
         return [], []
     if query.rows_per_match is RowsPerMatch.ONE:
         return list(query.partition_by), []
+    if query.rows_per_match is RowsPerMatch.EACH_ROW:
+        return [name for name in columns.names if name not in query.hidden], []
     order = [column.name for column in query.order_by if column.name not in query.hidden]
     before = list(dict.fromkeys([*query.partition_by, *order]))
     return before, [name for name in columns.names if name not in before and name not in query.hidden]
@@ -112,17 +117,35 @@ def output_rows(
     for match in matches:
         length = len(match.variables)
         rows = range(match.start, match.start + length)
-        bindings = RowBindings(
-            columns, len(positions), members, rows, match.variables, running=length, number=match.number
-        )
+        visible = Visible(0, len(positions))
+        bindings = RowBindings(columns, visible, members, rows, match.variables, running=length, number=match.number)
         order = (positions[match.last], positions[match.start], match.number)
         if mode is RowsPerMatch.ONE or (not length and mode is not RowsPerMatch.ALL_OMIT_EMPTY):
             yield OutputRow(positions[match.start], _measured(measures, bindings), (*order, 0))
         elif length:
             for index, row in enumerate(rows):
                 if not match.is_excluded[index]:
-                    here = RowBindings(columns, len(positions), members, rows, match.variables, index + 1, match.number)
+                    here = RowBindings(columns, visible, members, rows, match.variables, index + 1, match.number)
                     yield OutputRow(positions[row], _measured(measures, here), (*order, index))
+
+
+def window_rows(
+    query: AnalyzedRowPattern,
+    matches: Iterable[RowMatch | None],
+    columns: Mapping[str, Sequence[PlainValue]],
+    positions: Sequence[int],
+    ends: Sequence[int],
+    place: int,
+) -> Iterator[OutputRow]:
+    """A row for each row of one partition, with the measures of its own match; `place` is where the first stands."""
+    members, measures = query.members, evaluated_measures(query)
+    columns = {**columns, POSITION: positions}
+    for row, match in enumerate(matches):
+        measured = None
+        if match is not None:
+            rows, visible = range(match.start, match.start + len(match.variables)), Visible(row, ends[row])
+            measured = _measured(measures, RowBindings(columns, visible, members, rows, match.variables))
+        yield OutputRow(positions[row], measured, (place + row,))
 
 
 def unmatched_rows(positions: Sequence[int], rows: Iterable[int]) -> Iterator[OutputRow]:

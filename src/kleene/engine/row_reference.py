@@ -14,9 +14,11 @@ from typing import Any
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.events import times_of, window_size
+from kleene.engine.row_aggregates import aggregate_of_rows
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
-from kleene.ir.evaluate import PlainValue, aggregated, evaluate
+from kleene.ir.aggregates import aggregated_variable
+from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Variable, has_one_way
 from kleene.ir.pattern import Sequence as PatternSequence
@@ -30,6 +32,17 @@ class Bound:
     variable: str
     is_excluded: bool
     before: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """The rows that conditions and measures may see: those of the partition, or of a row's frame."""
+
+    begin: int
+    end: int
+
+    def __contains__(self, row: int) -> bool:
+        return self.begin <= row < self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,7 @@ class PartitionMatcher:
         self._budget = Budget(events=count) if budget is None else budget
         self._conditions = dict(query.conditions)
         self._members = query.members
+        self._all = Visible(0, count)
         self._times = times_of(columns[query.order_by[0].name], query.time_type) if query.definition.window else []
 
     def matches(self) -> Iterator[RowMatch]:
@@ -83,7 +97,7 @@ class PartitionMatcher:
         after = self._query.definition.after_match or AfterMatch()
         start, number = 0, 0
         while start < self._count:
-            found = next(self._ways(start, 1 + number), None)
+            found = next(self._ways(start, 1 + number, self._all), None)
             if found is None:
                 start += 1
                 continue
@@ -96,11 +110,26 @@ class PartitionMatcher:
         number = 0
         for start in range(self._count):
             seen: set[tuple[str, ...]] = set()
-            for found in self._ways(start, number + 1):
+            for found in self._ways(start, number + 1, self._all):
                 if found.variables not in seen:
                     seen.add(found.variables)
                     number += 1
                     yield replace(found, number=number)
+
+    def of_each_row(self, ends: Sequence[int]) -> Iterator[RowMatch | None]:
+        """The match of each row in its frame, which the row at `ends` is behind; None if it has none, or is skipped."""
+        frame, after = self._query.frame, self._query.definition.after_match or AfterMatch()
+        assert frame is not None
+        skipped_to = 0
+        for row, end in enumerate(ends):
+            found = None
+            if row >= skipped_to:
+                starts = range(row, end if frame.seeks else row + 1)
+                ways = (next(self._ways(start, 0, Visible(row, end)), None) for start in starts)
+                found = next((way for way in ways if way is not None), None)
+            yield found
+            if found is not None and found.variables:
+                skipped_to = row + 1 if after.skip is Skip.TO_NEXT_ROW else self._resume(found, after)
 
     def _resume(self, found: RowMatch, after: AfterMatch) -> int:
         if not found.variables or after.skip is Skip.TO_NEXT_ROW:
@@ -119,7 +148,7 @@ class PartitionMatcher:
 
     # --- one start row ---------------------------------------------------------------------------------------------
 
-    def _ways(self, start: int, number: int) -> Iterator[RowMatch]:
+    def _ways(self, start: int, number: int, visible: Visible) -> Iterator[RowMatch]:
         """The ways to match from the row on, most preferred first."""
         pattern = self._query.definition.pattern
         untried: list[tuple[Todo, int, Bound | None, int]] = [((pattern, None), start, None, 0)]
@@ -143,7 +172,7 @@ class PartitionMatcher:
             match item:
                 case Variable(name=name):
                     tried = Bound(row, name or "", excluded > 0, bound)
-                    if self._fits(tried, start, number):
+                    if self._fits(tried, start, number, visible):
                         untried.append((rest, row + 1, tried, excluded))
                 case PatternSequence(elements=elements):
                     for element in reversed(elements):
@@ -179,10 +208,10 @@ class PartitionMatcher:
                     assert item is _END_OF_EXCLUSION
                     untried.append((rest, row, bound, excluded - 1))
 
-    def _fits(self, tried: Bound, start: int, number: int) -> bool:
+    def _fits(self, tried: Bound, start: int, number: int, visible: Visible) -> bool:
         """Whether the row can be the variable's: it exists, is within bounds, and the condition holds."""
         length = self._query.definition.max_length
-        if tried.row >= self._count or (length is not None and tried.row - start >= length):
+        if tried.row >= visible.end or (length is not None and tried.row - start >= length):
             return False
         if not self._is_in_window(start, tried.row):
             return False
@@ -191,7 +220,7 @@ class PartitionMatcher:
             return True
         chain = _unrolled(tried)
         rows, variables = [item.row for item in chain], [item.variable for item in chain]
-        bindings = RowBindings(self._columns, self._count, self._members, rows, variables, number=number)
+        bindings = RowBindings(self._columns, visible, self._members, rows, variables, number=number)
         return evaluate(condition, bindings) is True
 
     def _is_in_window(self, start: int, row: int) -> bool:
@@ -236,7 +265,7 @@ class RowBindings:
     """
 
     columns: Mapping[str, Sequence[PlainValue]]
-    count: int
+    visible: Visible
     members: Mapping[str, tuple[str, ...]]
     rows: Sequence[int]
     variables: Sequence[str]
@@ -278,33 +307,12 @@ class RowBindings:
             return None
         row = rows[-1 - navigation.offset] if navigation.from_last else rows[navigation.offset]
         row += navigation.shift or 0
-        if not 0 <= row < self.count:
+        if row not in self.visible:
             return None
         return evaluate(navigation.argument, replace(self, row=row))
 
     def _aggregate(self, aggregate: ir.Aggregate) -> Any:
-        rows = self._rows_of(_variable_of(aggregate.argument), aggregate.final)
-        if isinstance(aggregate.argument, ir.Events):
+        rows = self._rows_of(aggregated_variable(aggregate), aggregate.final)
+        if isinstance(aggregate.argument, ir.Events) and aggregate.condition is None:
             return len(rows)
-        values = [evaluate(aggregate.argument, replace(self, row=row)) for row in rows]
-        if aggregate.distinct:
-            first_of_each: dict[Any, Any] = {}
-            for value in values:
-                first_of_each.setdefault(distinct_key(value), value)
-            values = list(first_of_each.values())
-        if aggregate.function == "array_agg":
-            return values or None
-        return aggregated(aggregate, values)
-
-
-def distinct_key(value: Any) -> Any:
-    """What makes values the same when they are grouped: NaN is the same as NaN there."""
-    return "NaN" if isinstance(value, float) and value != value else value
-
-
-def _variable_of(argument: ir.Expr) -> str | None:
-    """The variable that an aggregate is over: that of its references, of which there is one at the most."""
-    for node in ir.walk(argument):
-        if isinstance(node, (ir.Attribute, ir.Events, ir.Classifier)):
-            return node.variable
-    return None
+        return aggregate_of_rows(aggregate, [replace(self, row=row) for row in rows])

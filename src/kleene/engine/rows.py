@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
@@ -15,11 +16,13 @@ from kleene.analysis.value_types import type_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.row_search import FoundRows, row_matches
 from kleene.engine.events import check_order_key, plain_values
+from kleene.engine.frames import frame_ends
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
-from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows
-from kleene.engine.row_reference import PartitionMatcher, RowBindings, distinct_key
+from kleene.engine.row_aggregates import distinct_key
+from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows, window_rows
+from kleene.engine.row_reference import PartitionMatcher, RowBindings, Visible
 from kleene.engine.sorting import sorted_table, table_in_order
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
@@ -37,7 +40,7 @@ def with_computed_keys(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
     for name, expression in query.computed:
         columns = _plain_columns([expression], query.schema, table)
         values = [
-            evaluate(expression, RowBindings(columns, table.num_rows, {}, (), (), row=row))
+            evaluate(expression, RowBindings(columns, Visible(0, table.num_rows), {}, (), (), row=row))
             for row in range(table.num_rows)
         ]
         type_ = type_of(expression)
@@ -92,14 +95,20 @@ def _interpreted_rows(
     used = [condition for _, condition in query.conditions] + computed_measures(query)
     times = [query.order_by[0].name] if query.definition.window else []
     columns = _plain_columns(used, query.schema, table, {**dict.fromkeys(times, query.time_type)})
+    place = 0
     for positions in _partitions(query, table):
         here = {name: [values[position] for position in positions] for name, values in columns.items()}
         if query.definition.selection is Selection.FIRST_COMPLETED:
             key = {name: table.column(name)[positions[0]].as_py() for name in query.partition_by}
             yield from regex_rows(query, here, positions, run_limit, key, budget)
             continue
+        matcher = PartitionMatcher(query, here, len(positions), run_limit, budget)
+        if query.frame is not None:
+            yield from _window_rows(query, table, matcher, here, positions, place)
+            place += len(positions)
+            continue
         covered = bytearray(len(positions))
-        matches = PartitionMatcher(query, here, len(positions), run_limit, budget).matches()
+        matches = matcher.matches()
         for match in matches:
             budget.count(1)
             budget.reach(positions[match.start])
@@ -116,6 +125,20 @@ def _interpreted_rows(
                 raise
         if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
             yield from unmatched_rows(positions, (row for row in range(len(positions)) if not covered[row]))
+
+
+def _window_rows(
+    query: AnalyzedRowPattern,
+    table: pa.Table,
+    matcher: PartitionMatcher,
+    columns: dict[str, list[PlainValue]],
+    positions: list[int],
+    place: int,
+) -> Iterator[OutputRow]:
+    assert query.frame is not None
+    order, count = np.array(positions, np.int64), len(positions)
+    ends = frame_ends(query.frame, table, order, np.full(count, count), query.definition.source).tolist()
+    yield from window_rows(query, matcher.of_each_row(ends), columns, positions, ends, place)
 
 
 class RowMaker:

@@ -87,6 +87,7 @@ class RowsPerMatch(Enum):
     ALL_SHOW_EMPTY = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
     ALL_OMIT_EMPTY = "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
     ALL_WITH_UNMATCHED = "ALL ROWS PER MATCH WITH UNMATCHED ROWS"
+    EACH_ROW = "one row for each row"  # of a window: its measures are those of the row's own match
 
 
 class Format(Enum):

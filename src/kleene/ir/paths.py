@@ -107,7 +107,9 @@ def _mentioned(definition: QueryDefinition) -> Iterator[Mention]:
 
 def spoken(definition: QueryDefinition) -> list[tuple[ir.Expr, SourceText]]:
     """Every expression of the query, with the text that it stands in."""
-    keys = (*definition.partition_by, *(item.expression for item in definition.order_by))
+    keys = [*definition.partition_by, *(item.expression for item in definition.order_by)]
+    if definition.frame is not None and definition.frame.end is not None:
+        keys.append(definition.frame.end)
     single = (*definition.predicates, *keys, *([] if definition.having is None else [definition.having]))
     found = [(expression, definition.source) for expression in single]
     found += [(item.condition, item.source or definition.source) for item in definition.definitions]

@@ -92,14 +92,18 @@ def variable_of(element: Pattern) -> Variable:
 
 def has_anchor(pattern: Pattern, at_start: bool) -> bool:
     """Whether the pattern has a `^`, or a `$`."""
+    return any(anchor.at_start == at_start for anchor in anchors_in(pattern))
+
+
+def anchors_in(pattern: Pattern) -> Iterator[Anchor]:
     match pattern:
-        case Anchor(at_start=is_start):
-            return is_start == at_start
+        case Anchor():
+            yield pattern
         case Repeat(element=element) | Exclusion(element=element) | Negation(element=element):
-            return has_anchor(element, at_start)
+            yield from anchors_in(element)
         case Sequence(elements=parts) | Permutation(elements=parts) | Alternation(alternatives=parts):
-            return any(has_anchor(part, at_start) for part in parts)
-    return False
+            for part in parts:
+                yield from anchors_in(part)
 
 
 def can_be_empty(pattern: Pattern) -> bool:

@@ -62,6 +62,18 @@ class Subset:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows that a window shows to the match of a row: from it on, `end` rows more, or, if that is None, all.
+
+    `seeks` says that the match may begin behind the row.
+    """
+
+    end: Expr | None
+    seeks: bool = False
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """What to look for, and how.
 
@@ -88,6 +100,7 @@ class QueryDefinition:
     after_match: AfterMatch | None = None
     rows_per_match: RowsPerMatch = RowsPerMatch.ONE
     max_length: int | None = None
+    frame: Frame | None = None  # of a window with a row pattern
     source: SourceText = field(default=SourceText(""), compare=False, repr=False)
     # Where the strategy and the streams stand in the text, for errors about them.
     strategy_span: Span = field(default=NO_SPAN, compare=False, repr=False)

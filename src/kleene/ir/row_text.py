@@ -8,7 +8,7 @@ from dataclasses import replace
 from kleene.ir import expr as ir
 from kleene.ir.options import Selection, Skip, WindowUnit
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Sequence, Variable
-from kleene.ir.query import QueryDefinition, SortKey
+from kleene.ir.query import Frame, QueryDefinition, SortKey
 from kleene.ir.text import duration_text, expression_text
 
 _ALTERNATION, _SEQUENCE, _REPEAT, _PRIMARY = range(4)
@@ -77,7 +77,7 @@ def _with_quotes(expression: ir.Expr) -> ir.Expr:
 
 
 def row_query_text(query: QueryDefinition) -> str:
-    """The clause, or, for the regular-expression operator, its parts."""
+    """The clause or the window; for the regular-expression operator, its parts."""
     if query.selection is Selection.FIRST_COMPLETED:
         return _regex_text(query)
     lines: list[str] = []
@@ -87,13 +87,18 @@ def row_query_text(query: QueryDefinition) -> str:
     if query.measures:
         measures = (f"{_expression_text(item.expression)} AS {_quoted_measure(item.name)}" for item in query.measures)
         lines.append("MEASURES " + ", ".join(measures))
-    lines.append(query.rows_per_match.value)
+    if query.frame is None:
+        lines.append(query.rows_per_match.value)
+    else:
+        lines.append(_frame_text(query.frame))
     if query.selection is Selection.ALL_MATCHES:
         lines.append("ALL MATCHES")
     elif query.after_match is not None:
         after = query.after_match
         target = f" {_quoted(after.variable or '')}" if after.skip in (Skip.TO_FIRST, Skip.TO_LAST) else ""
         lines.append(f"AFTER MATCH SKIP {after.skip.value}{target}")
+    if query.frame is not None:
+        lines.append("SEEK" if query.frame.seeks else "INITIAL")
     lines.append(f"PATTERN ({'' if query.pattern == Sequence(()) else pattern_text(query.pattern)})")
     if query.subsets:
         subsets = (f"{_quoted(item.name)} = ({', '.join(map(_quoted, item.variables))})" for item in query.subsets)
@@ -108,6 +113,11 @@ def row_query_text(query: QueryDefinition) -> str:
         defines = (f"{_quoted(item.variable)} AS {_expression_text(item.condition)}" for item in query.definitions)
         lines.append("DEFINE " + ",\n  ".join(defines))
     return "\n".join(lines)
+
+
+def _frame_text(frame: Frame) -> str:
+    end = "UNBOUNDED" if frame.end is None else _expression_text(frame.end)
+    return f"ROWS BETWEEN CURRENT ROW AND {end} FOLLOWING"
 
 
 def _quoted_measure(name: str) -> str:

@@ -7,7 +7,7 @@ analysis, which knows the columns.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Token, Tree
@@ -16,16 +16,18 @@ from lark.visitors import v_args
 
 from kleene.errors import AnalysisError, QuerySyntaxError, printable
 from kleene.ir import expr as ir
+from kleene.ir.aggregates import AGGREGATES, SPARK_AGGREGATES, SYNONYMS
 from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
 from kleene.ir.paths import Step, path_text
 from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
 from kleene.lang.expressions import Children, Name, build, check_is_text, span_of
 from kleene.lang.row_pattern import PatternBuilder
+from kleene.schema import INTEGER, NULL
 from kleene.source import SourceText, Span
 
-AGGREGATES = ("array_agg", "avg", "count", "max", "min", "sum")
 _NAVIGATION = ("first", "last", "next", "prev")
+_WITHOUT_ARGUMENTS = ("match_number", "match_sequence_number")
 _GRAMMARS = ("expressions", "row_pattern", "match_recognize")
 
 
@@ -36,11 +38,15 @@ def parse(text: str) -> QueryDefinition:
     'B'
     """
     check_is_text(text)
+    return parse_within(SourceText(text), within_parentheses(text, "MATCH_RECOGNIZE"))
+
+
+def within_parentheses(text: str, word: str) -> str:
+    """What stands in the parentheses around the text, if there are some, behind the word or alone; else all of it."""
     blank = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-    word = rf"({blank}(?:MATCH_RECOGNIZE{blank})?\()"
-    around = re.fullmatch(rf"{word}(.*)\){blank};?{blank}", text, re.IGNORECASE | re.DOTALL)
-    inner = re.sub(r"[^\n]", " ", around[1]) + around[2] if around else text
-    return parse_within(SourceText(text), inner)
+    before = rf"({blank}(?:{word}{blank})?\()"
+    around = re.fullmatch(rf"{before}(.*)\){blank};?{blank}", text, re.IGNORECASE | re.DOTALL)
+    return re.sub(r"[^\n]", " ", around[1]) + around[2] if around else text
 
 
 def parse_within(source: SourceText, text: str) -> QueryDefinition:
@@ -50,7 +56,7 @@ def parse_within(source: SourceText, text: str) -> QueryDefinition:
             "the clause is empty",
             hint="A clause has at least an order and a pattern: ORDER BY ts PATTERN (A B+) DEFINE B AS B.x > PREV(B.x)",
         )
-    definition: QueryDefinition = build(_Builder(source), _GRAMMARS, "clause", text)
+    definition: QueryDefinition = build(ClauseBuilder(source), _GRAMMARS, "clause", text)
     return definition
 
 
@@ -64,10 +70,10 @@ def folded(name: Name) -> str:
 
 
 @v_args(meta=True)
-class _Builder(PatternBuilder):
+class ClauseBuilder(PatternBuilder):
     """A method per rule of match_recognize.lark."""
 
-    clauses = (
+    clauses: tuple[str, ...] = (
         *("PARTITION BY", "ORDER BY", "MEASURES", "ONE ROW PER MATCH", "ALL ROWS PER MATCH", "ALL MATCHES"),
         *("AFTER MATCH SKIP", "PATTERN", "SUBSET", "WITHIN", "MAXLENGTH", "DEFINE"),
     )
@@ -96,7 +102,7 @@ class _Builder(PatternBuilder):
         after = definition.after_match
         if definition.selection is Selection.ALL_MATCHES:
             if after is not None:
-                raise self._illegal(
+                raise self.illegal(
                     "ALL MATCHES gives every match, so there is nothing to skip",
                     after.span,
                     "Leave AFTER MATCH out.",
@@ -104,7 +110,7 @@ class _Builder(PatternBuilder):
             return definition
         return definition if after else replace(definition, after_match=AfterMatch())
 
-    def _illegal(self, message: str, span: Span, hint: str | None = None) -> AnalysisError:
+    def illegal(self, message: str, span: Span, hint: str | None = None) -> AnalysisError:
         return AnalysisError(message, self.source.locate(span), hint)
 
     # --- clauses -----------------------------------------------------------------------------------------------
@@ -125,7 +131,7 @@ class _Builder(PatternBuilder):
         return {"measures": tuple(child for child in children if isinstance(child, Measure))}
 
     def measure(self, meta: Meta, children: Children) -> Measure:
-        expression, _, name = children
+        expression, *_, name = children
         if name is None:
             raise self.fail("a measure needs a name", span_of(meta), "Write: MEASURES expression AS name")
         return Measure(str(name), self.checked(expression), name.span)
@@ -158,6 +164,13 @@ class _Builder(PatternBuilder):
         first = isinstance(which, Token) and which.type == "FIRST_WORD"
         return AfterMatch(Skip.TO_FIRST if first else Skip.TO_LAST, folded(name), name.span)
 
+    def seeking(self, meta: Meta, children: Children) -> dict[str, Any]:
+        raise self.fail(
+            f"{children[0].upper()} is a word of windows, and means nothing in MATCH_RECOGNIZE",
+            span_of(meta),
+            "Leave it out, or move the pattern into a window: OVER ( … ROWS BETWEEN CURRENT ROW AND … PATTERN ( … )).",
+        )
+
     def pattern_clause(self, _: Meta, children: Children) -> dict[str, Any]:
         return {"pattern": children[-1]}
 
@@ -182,7 +195,7 @@ class _Builder(PatternBuilder):
     def max_length(self, _: Meta, children: Children) -> dict[str, Any]:
         length = self.whole(children[1])
         if length < 1:
-            raise self._illegal("MAXLENGTH is at least 1", span_of(children[1]))
+            raise self.illegal("MAXLENGTH is at least 1", span_of(children[1]))
         return {"max_length": length}
 
     def definitions(self, _: Meta, children: Children) -> dict[str, Any]:
@@ -211,6 +224,26 @@ class _Builder(PatternBuilder):
     def variable_events(self, meta: Meta, children: Children) -> ir.Events:
         return ir.Events(folded(children[0]), ir.Position.EACH, children[0].span, span=span_of(meta))
 
+    def arguments(self, _: Meta, children: Children) -> _Arguments:
+        keys = next((child for child in children if isinstance(child, _Order)), None)
+        return _Arguments([child for child in children if isinstance(child, ir.Expr)], keys)
+
+    def order_inside(self, meta: Meta, children: Children) -> _Order:
+        keys = (child for child in children if isinstance(child, SortKey))
+        return _Order(
+            tuple(
+                ir.OrderKey(key.expression, key.descending, bool(key.nulls_first), span=key.expression.span)
+                for key in keys
+            ),
+            span_of(meta),
+        )
+
+    def within_group(self, meta: Meta, children: Children) -> _Order:
+        return replace(self.order_inside(meta, children), is_within_group=True)
+
+    def filter(self, meta: Meta, children: Children) -> _Filter:
+        return _Filter(children[-1], span_of(meta))
+
     def call(self, meta: Meta, children: Children) -> ir.Expr:
         return self._call(None, children, span_of(meta))
 
@@ -218,32 +251,39 @@ class _Builder(PatternBuilder):
         return self._call(children[0], children[1:], span_of(meta))
 
     def _call(self, semantics: Token | None, children: Children, span: Span) -> ir.Expr:
-        name, distinct, *arguments = children
-        arguments = [argument for argument in arguments if argument is not None]
-        function = name.lower()
-        if distinct is not None and function not in AGGREGATES:
-            raise self._illegal(f"DISTINCT belongs to aggregates, but {printable(name)} is not one", span_of(distinct))
+        name, distinct, given, *behind = children
+        arguments: Children = given.values
+        orders = [part for part in (given.order, *behind) if isinstance(part, _Order)]
+        condition = next((part for part in behind if isinstance(part, _Filter)), None)
+        function = SYNONYMS.get(name.lower(), name.lower())
         final = semantics is not None and semantics.upper() == "FINAL"
+        if function in AGGREGATES or function in SPARK_AGGREGATES:
+            called = ir.Aggregate(function, ir.Expr(), distinct is not None, final, name.span, span=span)
+            return self._aggregate(called, name, arguments, orders, condition)
+        words = [("DISTINCT", span_of(distinct))] if distinct is not None else []
+        words += [("WITHIN GROUP" if order.is_within_group else "ORDER BY", order.span) for order in orders]
+        words += [("FILTER", condition.span)] if condition is not None else []
+        for word, where in words:
+            raise self.illegal(f"{word} belongs to aggregates, but {printable(name)} is not one", where)
         if function in _NAVIGATION:
             return self._navigation(function, arguments, semantics, final, name, span)
         if function == "classifier":
             return self._classifier(arguments, semantics, final, name, span)
-        if function in AGGREGATES:
-            if len(arguments) != 1:
-                raise self._illegal(f"{function} takes one argument, but {len(arguments)} are given", name.span)
-            return self._aggregate(function, arguments[0], distinct is not None, final, name, span)
         if semantics is not None:
-            raise self._illegal(
+            raise self.illegal(
                 f"{semantics.upper()} belongs to FIRST, LAST and aggregates, but {printable(name)} is none of these",
                 span_of(semantics),
             )
         for argument in arguments:
             if isinstance(argument, ir.Events):
-                raise self._illegal(f"only COUNT takes *, but this is {printable(name)}", argument.span)
+                raise self.illegal(f"only COUNT takes *, but this is {printable(name)}", argument.span)
+        if function in _WITHOUT_ARGUMENTS and arguments:
+            word = function.upper()
+            raise self.illegal(f"{word} takes no arguments", name.span, f"Write: {word}()")
         if function == "match_number":
-            if arguments:
-                raise self._illegal("MATCH_NUMBER takes no arguments", name.span, "Write: MATCH_NUMBER()")
             return ir.MatchNumber(span=span)
+        if function == "match_sequence_number":
+            return _row_number(name.span, span)
         return ir.Function(function, tuple(arguments), name.span, span=span)
 
     def _classifier(
@@ -254,16 +294,16 @@ class _Builder(PatternBuilder):
                 return ir.Classifier(None, final, span=span)
             case [ir.Attribute(variable=None, name=variable, exact=exact)]:
                 return ir.Classifier(variable if exact else variable.upper(), final, span=arguments[0].span)
-        raise self._illegal("CLASSIFIER takes a variable or nothing", name.span, "Write: CLASSIFIER() or CLASSIFIER(A)")
+        raise self.illegal("CLASSIFIER takes a variable or nothing", name.span, "Write: CLASSIFIER() or CLASSIFIER(A)")
 
     def _navigation(
         self, function: str, arguments: Children, semantics: Token | None, final: bool, name: Name, span: Span
     ) -> ir.Navigation:
         if not 1 <= len(arguments) <= 2:
-            raise self._illegal(f"{name.upper()} takes a value and an optional offset", name.span)
+            raise self.illegal(f"{name.upper()} takes a value and an optional offset", name.span)
         physical = function in ("prev", "next")
         if physical and semantics is not None:
-            raise self._illegal(
+            raise self.illegal(
                 f"{semantics.upper()} belongs to FIRST, LAST and aggregates, not to {name.upper()}", span_of(semantics)
             )
         argument = arguments[0]
@@ -281,51 +321,117 @@ class _Builder(PatternBuilder):
         match offset:
             case ir.Literal(value=int() as value) if value >= 0 and not isinstance(value, bool):
                 return value
-        raise self._illegal(f"the offset of {name.upper()} must be a literal whole number from 0 up", offset.span)
+        raise self.illegal(f"the offset of {name.upper()} must be a literal whole number from 0 up", offset.span)
 
     def _check_inside(self, argument: ir.Expr, function: str, span: Span) -> None:
         for node in ir.walk(argument):
             match node:
                 case ir.Navigation():
-                    raise self._illegal(
+                    raise self.illegal(
                         f"{function} cannot contain another navigation here",
                         node.span,
                         "Only PREV and NEXT may stand around FIRST or LAST: PREV(LAST(A.x, 1), 2)",
                     )
                 case ir.Aggregate():
-                    raise self._illegal(f"{function} cannot contain an aggregate", node.span)
+                    raise self.illegal(f"{function} cannot contain an aggregate", node.span)
                 case ir.Events():
-                    raise self._illegal(f"{function} needs a value, not rows", node.span)
+                    raise self.illegal(f"{function} needs a value, not rows", node.span)
                 case ir.MatchNumber():
-                    raise self._illegal(f"{function} needs a value from a row", node.span)
+                    raise self.illegal(f"{function} needs a value from a row", node.span)
         if not any(isinstance(node, (ir.Attribute, ir.Classifier)) for node in ir.walk(argument)):
-            raise self._illegal(f"{function} needs a column or CLASSIFIER() inside", span)
+            raise self.illegal(f"{function} needs a column or CLASSIFIER() inside", span)
 
     def _one_variable(self, argument: ir.Expr, function: str, span: Span) -> str | None:
-        found = {node.variable for node in ir.walk(argument) if isinstance(node, (ir.Attribute, ir.Classifier))}
+        references = (ir.Attribute, ir.Classifier, ir.Events)
+        found = {node.variable for node in ir.walk(argument) if isinstance(node, references)}
         if len(found) > 1:
             names = sorted(name or "the universal variable" for name in found)
-            raise self._illegal(f"{function} is about one variable, but {' and '.join(names)} are named", span)
+            raise self.illegal(f"{function} is about one variable, but {' and '.join(names)} are named", span)
         return next(iter(found), None)
 
     def _aggregate(
-        self, function: str, argument: ir.Expr, distinct: bool, final: bool, name: Name, span: Span
+        self, called: ir.Aggregate, name: Name, arguments: Children, orders: list[_Order], condition: _Filter | None
     ) -> ir.Aggregate:
-        if isinstance(argument, ir.Events):
-            if function != "count":
-                raise self._illegal(f"only COUNT takes *, but this is {name.upper()}", argument.span)
-            if distinct:
-                raise self._illegal("COUNT(DISTINCT …) needs a value, not rows", argument.span)
-        else:
-            for node in ir.walk(argument):
-                if isinstance(node, ir.Navigation):
-                    raise self._illegal(f"{name.upper()} cannot contain a navigation", node.span)
-                if isinstance(node, ir.Aggregate):
-                    raise self._illegal("an aggregate cannot contain another", node.span)
-                if isinstance(node, ir.MatchNumber):
-                    raise self._illegal(f"{name.upper()} needs values from rows", node.span)
-            self._one_variable(argument, name.upper(), span)
-        return ir.Aggregate(function, argument, distinct, final, name.span, span=span)
+        self._check_count(called.function, name, len(arguments))
+        first, *others = arguments or [ir.Events(None, ir.Position.EACH, span=called.span)]
+        for argument in arguments:
+            self._check_argument(called, argument, name, len(arguments))
+        aggregate = replace(
+            called,
+            argument=first,
+            others=tuple(others),
+            condition=None if condition is None else condition.expression,
+            order=self._order(called, name, orders),
+        )
+        for node in ir.walk(aggregate):
+            if isinstance(node, ir.Navigation):
+                raise self.illegal(f"{name.upper()} cannot contain a navigation", node.span)
+            if isinstance(node, ir.Aggregate) and node is not aggregate:
+                raise self.illegal("an aggregate cannot contain another", node.span)
+            if isinstance(node, ir.Events) and node is not first:
+                raise self.illegal(f"{name.upper()} needs a value here, not rows", node.span)
+        self._one_variable(aggregate, name.upper(), called.span)
+        return aggregate
+
+    def _check_count(self, function: str, name: Name, given: int) -> None:
+        least, most = AGGREGATES.get(function, (1, None))
+        if given < least or (most is not None and given > most):
+            words = {1: "one argument", 2: "two arguments"}
+            wanted = words.get(least, f"{least} arguments")
+            wanted = wanted if least == most else f"{least} or {most} arguments" if most else f"at least {wanted}"
+            are = "none is" if not given else "1 is" if given == 1 else f"{given} are"
+            raise self.illegal(f"{printable(name.lower())} takes {wanted}, but {are} given", name.span)
+
+    def _check_argument(self, called: ir.Aggregate, argument: ir.Expr, name: Name, given: int) -> None:
+        if not isinstance(argument, ir.Events):
+            return
+        if called.function != "count" or given > 1:
+            raise self.illegal(f"only COUNT takes *, but this is {printable(name.upper())}", argument.span)
+        if called.distinct:
+            raise self.illegal("COUNT(DISTINCT …) needs a value, not rows", argument.span)
+
+    def _order(self, called: ir.Aggregate, name: Name, orders: list[_Order]) -> tuple[ir.OrderKey, ...]:
+        """The keys of ORDER BY, which stand inside of the call or, of listagg, behind it."""
+        if not orders:
+            return ()
+        *_, last = orders
+        if last.is_within_group and called.function != "listagg":
+            raise self.illegal(
+                f"WITHIN GROUP belongs to listagg, but this is {printable(name)}",
+                last.span,
+                f"Write: {printable(name)}(x ORDER BY y)",
+            )
+        if len(orders) > 1:
+            raise self.illegal("the order is given twice", last.span, "Leave one of them out.")
+        return last.keys
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """ORDER BY of an aggregate."""
+
+    keys: tuple[ir.OrderKey, ...]
+    span: Span
+    is_within_group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    expression: ir.Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    values: Children
+    order: _Order | None
+
+
+def _row_number(name_span: Span, span: Span) -> ir.Expr:
+    """MATCH_SEQUENCE_NUMBER(), as Snowflake has it: RUNNING count(*), but NULL where there is no row to number."""
+    rows = ir.Aggregate("count", ir.Events(None, ir.Position.EACH, span=span), name_span=name_span, span=span)
+    none = ir.Comparison("=", rows, ir.Literal(0, INTEGER, span=span), span=span)
+    return ir.Case(((none, ir.Literal(None, NULL, span=span)),), rows, span=span)
 
 
 def _attribute(variable: Name | None, name: Name, steps: list[Step], span: Span) -> ir.Attribute:

@@ -77,6 +77,9 @@ class LocalBackend:
 
         return Source(columns, read)
 
+    def columns(self, frame: Any) -> list[str]:
+        return list((frame.columns if isinstance(frame, Source) else frame.schema).names)
+
     def matches(self, definition: QueryDefinition, frame: Source, location: Location | None) -> Any:
         return Query(definition).match(frame, engine=self.engine)
 

@@ -48,6 +48,7 @@ class _Generator(PatternCode):
         with code.block("for row in range(first, last):"):
             code.line("found = 0")
             left = self.write_bits(code, variables, lambda _: _OfEvent())
+            code.line("bits[row] = found")
         holds = self.tests("holds(variable, run, row, ri, rf, columns, ki, kf)", left, lambda _: in_match)
         measured, collects = self._measured()
         add_event = self._add_event()

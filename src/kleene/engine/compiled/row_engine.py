@@ -102,10 +102,10 @@ class RowProgress(KeepingProgress):
         if not grouped.is_identity:  # of two errors, that of the partition that came first is told
             groups = groups[np.argsort(grouped.order[groups[:, ROW_GROUP_FIRST]])]
         query = self.engine.query
-        is_one = query.rows_per_match is RowsPerMatch.ONE
+        is_one = query.rows_per_match in (RowsPerMatch.ONE, RowsPerMatch.EACH_ROW)
         states = min(self.budget.at_once, MOST_STATES) // 8 if is_one else STATES_AT_ONCE
         gives_unmatched = query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED
-        in_order = self._gives_in_order(grouped) and not gives_unmatched
+        in_order = query.frame is not None or (self._gives_in_order(grouped) and not gives_unmatched)
         is_covered = np.zeros(table.num_rows if gives_unmatched else 0, np.bool_)
         search = Search(self.engine, table, grouped, groups, self.nullable, self.budget)
         for found in search.parts(states):

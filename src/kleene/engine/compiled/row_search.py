@@ -27,6 +27,7 @@ from kleene.engine.compiled.arrays.row_matches import (
     ROW_MATCH_GROUP,
     ROW_MATCH_LENGTH,
     ROW_MATCH_NUMBER,
+    ROW_MATCH_OF_ROW,
     ROW_MATCH_START,
 )
 from kleene.engine.compiled.batches import EMPTY, Grouped, arguments, grown, nullable_names
@@ -37,6 +38,7 @@ from kleene.engine.compiled.open_runs import Runs
 from kleene.engine.compiled.programs import Compiled, Kernel
 from kleene.engine.compiled.registers import Registers
 from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, look_around
+from kleene.engine.frames import frame_ends
 from kleene.engine.protocol import Time
 from kleene.engine.row_reference import RowMatch, cannot_skip
 from kleene.errors import LimitError
@@ -65,6 +67,7 @@ class RowMatches:
     offsets: Array
     numbers: Array
     states: Array
+    of_rows: Array = field(default_factory=lambda: EMPTY)  # of a window: the row that each is the match of
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -76,7 +79,8 @@ class RowMatches:
         """The matches at these places, in their order."""
         offsets, places = gathered(self.offsets, which)
         numbers = self.numbers[which] if len(self.numbers) else self.numbers
-        return RowMatches(self.groups[which], self.starts[which], offsets, numbers, self.states[places])
+        of_rows = self.of_rows[which] if len(self.of_rows) else self.of_rows
+        return RowMatches(self.groups[which], self.starts[which], offsets, numbers, self.states[places], of_rows)
 
 
 class RowCode(Compiled[GeneratedRows]):
@@ -86,7 +90,7 @@ class RowCode(Compiled[GeneratedRows]):
         automaton = positions_of(query)
         super().__init__(lambda nullable: generate_rows(query, automaton, nullable), jit, automaton)
         self.query, self.run_limit = query, run_limit
-        self.look_back, self.look_ahead = look_around(query)
+        self.look_back, self.look_ahead = look_around(query.expressions)
 
     @property
     def gives_all(self) -> bool:
@@ -105,6 +109,8 @@ class FoundRows:
     counted: Array | None = None  # of each group: matches before
     unmatched: Array = field(default_factory=lambda: EMPTY)  # positions of rows that are known to be in no match
     is_settled: bool = True
+    frame_ends: Array = field(default_factory=lambda: EMPTY)  # of a window: of each row, the row behind its frame
+    decided: Array = field(default_factory=lambda: EMPTY)  # of a window: the rows whose matches these are
 
     @property
     def begins(self) -> Array:
@@ -155,6 +161,8 @@ class Search:
         self._kernel = code.kernel(nullable, budget)
         self._generated = self._kernel.generated
         self._arrays = _Arrays(self._generated.registers)
+        self._frame_ends = self._ends_of_frames()
+        self._is_decided = (0, -1)  # of a window: the group, and in it the row, before which all matches were given out
         self._seen = _Seen(self._generated.tables.variable_of) if self._generated.tables.is_ambiguous else None
 
     def parts(
@@ -176,15 +184,18 @@ class Search:
         bits = np.zeros(rows, np.int64)
         times = _times(query, self._table, self._grouped, now)
         most = self._code.run_limit + 100 * rows
-        st = Counters("search_counters", start=-1, more_rows=int(more_rows), most_steps=most, work=WORK_AT_ONCE)
+        st = Counters(
+            "search_counters", start=-1, more_rows=int(more_rows), most_steps=most, work=WORK_AT_ONCE, current=-1
+        )
         tables, failed = generated.tables, self._marks(rows)
         automaton = (tables.edge_begin, tables.edge_target, tables.edge_variable, tables.next_bits, tables.variable_of)
         searched = self._groups if searches is None else searches
         counted = np.zeros(len(searched), np.int64)  # matches given out before
+        frames = (self._frame_ends, np.arange(rows + 1) if query.frame is not None and query.frame.seeks else EMPTY)
         self._kernel.run("classify", bits, self._groups, *given)
         while True:
             room = ((*arrays.stack, *arrays.runs), (arrays.found, arrays.states))
-            events = (searched, bits, times, automaton, failed)
+            events = (searched, bits, times, automaton, failed, frames)
             status = self._kernel.run("search", st.array, *events, *room, seen, *given)
             budget.reach(st.start)
             if status == statuses.NEEDS_ROOM:
@@ -210,12 +221,35 @@ class Search:
         self._budget.hold("the marks of what failed", memo_rows * words * 8)
         return np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
 
+    def _ends_of_frames(self) -> Array:
+        query, groups, grouped = self._code.query, self._groups, self._grouped
+        if query.frame is None:
+            return EMPTY
+        ends = np.zeros(len(grouped), np.int64)
+        ends[groups[:, ROW_GROUP_FIRST]] = groups[:, ROW_GROUP_END]
+        ends = np.maximum.accumulate(ends)
+        return frame_ends(query.frame, self._table, grouped.order, ends, query.definition.source)
+
+    def _decided(self, st: Counters, is_last: bool) -> Array:
+        """The rows of a window that were decided since it was asked last."""
+        if self._code.query.frame is None:
+            return EMPTY
+        (first, row), groups = self._is_decided, self._groups
+        last = len(groups) if is_last else st.group + 1
+        begins, ends = groups[first:last, ROW_GROUP_FIRST].copy(), groups[first:last, ROW_GROUP_END].copy()
+        if len(begins):
+            begins[0] = max(begins[0], row)
+            if not is_last:
+                ends[-1] = st.current
+        self._is_decided = (st.group, st.current)
+        return ranges_of(begins, ends)
+
     def _taken(self, st: Counters, counted: Array, is_last: bool) -> FoundRows:
         """Takes the matches found so far out of the arrays."""
         found, states = self._arrays.found[: st.matches], self._arrays.states[: st.states].copy()
         groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
         offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
-        matches = RowMatches(groups, starts, offsets, numbers, states)
+        matches = RowMatches(groups, starts, offsets, numbers, states, found[:, ROW_MATCH_OF_ROW].copy())
         st.matches_before -= st.matches
         st.states_before -= st.states
         st.matches = st.states = 0
@@ -224,8 +258,25 @@ class Search:
         self._budget.count(len(matches))
         before = counted.copy()
         np.add.at(counted, matches.groups, 1)
-        searched = (self._table, self._grouped, self._groups)
-        return FoundRows(*searched, matches, self._kernel, counted=before, is_settled=is_last)
+        return FoundRows(
+            self._table,
+            self._grouped,
+            self._groups,
+            matches,
+            self._kernel,
+            counted=before,
+            is_settled=is_last,
+            frame_ends=self._frame_ends,
+            decided=self._decided(st, is_last),
+        )
+
+
+def ranges_of(begins: Array, ends: Array) -> Array:
+    """The numbers from each begin to before its end, one range behind the other."""
+    if len(begins) == 1:
+        return np.arange(begins[0], ends[0])
+    sizes = ends - begins
+    return np.asarray(np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum()))
 
 
 class _Arrays:

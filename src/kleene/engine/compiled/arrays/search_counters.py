@@ -11,4 +11,5 @@ SEARCH_STEPS = 7  # steps from this start so far
 SEARCH_MATCHES_BEFORE = 8  # matches written before this start
 SEARCH_STATES_BEFORE = 9  # states of them
 SEARCH_WORK = 10  # how many rows to take before a pause
-SEARCH_COUNTERS = 11
+SEARCH_CURRENT = 11  # of a window: the row whose match is searched for, -1 before the first of a group
+SEARCH_COUNTERS = 12

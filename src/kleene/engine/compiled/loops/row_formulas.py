@@ -16,18 +16,34 @@ SKIP = 0
 SKIP_TARGET = 0
 """A bit for each variable that may be skipped to."""
 WINDOW_IN_TIME = False
+FRAMES = False
+"""Whether each row has a frame of its own, and sees no row outside of it."""
+BOUNDED_FRAMES = False
+"""Whether frames may end before the partition does."""
+SEEKS = False
+"""Whether the match of a row may begin behind it."""
+LOOK_BACK = 0
+LOOK_AHEAD = 0
+"""How many rows before and behind a row its own formulas look at."""
 
 
 def in_window(start, row, times, ki, kf):
     """Whether a match from the row `start` may have `row`."""
 
 
+def row_bits(row, begin, end, columns, ki, kf):
+    """A bit for each variable that the row can be, as far as the row and its neighbours from `begin` to `end` say."""
+
+
 def clear(ri, rf):
     """Makes the registers those of a match without rows."""
 
 
-def bind(variable, row, start, depth, begin, end, ri, rf, columns, ki, kf):
-    """Brings the registers up to date with the row; what it changes is kept in row `depth`."""
+def bind(variable, row, start, number, depth, stack_state, variable_of, begin, end, ri, rf, columns, ki, kf):
+    """Brings the registers up to date with the row; what it changes is kept in row `depth`.
+
+    The state of the match's row k, before this one, is stack_state[k + 1].
+    """
 
 
 def unbind(variable, depth, ri, rf):

@@ -28,13 +28,54 @@ def may_take(start, row, depth, seen_end, rows, times, ki, kf):
     return in_window(start, row, times, ki, kf)
 
 
-def search(st, groups, bits, times, automaton, failed, stack, matched, seen, columns, ki, kf):
+def is_at_border(row, begin, end):
+    """Whether formulas of the row look at rows outside of its frame."""
+    return row - begin < LOOK_BACK or (BOUNDED_FRAMES and row + LOOK_AHEAD >= end)
+
+
+def visible_bits(row, begin, end, bits, columns, ki, kf):
+    if FRAMES:
+        if is_at_border(row, begin, end):
+            return row_bits(row, begin, end, columns, ki, kf)
+    return bits[row]
+
+
+def next_start(starts, start):
+    """The first row from `start` on where a match may begin: of the rows before, it is known that none does."""
+    found = start
+    while starts[found] > found:
+        found = starts[found]
+    while starts[start] > start:
+        after = starts[start]
+        starts[start] = found
+        start = after
+    return found
+
+
+def sought(starts, start, current, end):
+    """Where to search on if no match of the row `current` begins at `start`: there, or for the next row."""
+    if not BOUNDED_FRAMES and start - current >= LOOK_BACK:
+        starts[start] = start + 1
+    start += 1
+    if not BOUNDED_FRAMES and start < end and start - current >= LOOK_BACK:
+        start = next_start(starts, start)
+    if start < end:
+        return start, current
+    return current + 1, current + 1
+
+
+def search(st, groups, bits, times, automaton, failed, frames, stack, matched, seen, columns, ki, kf):
     """Searches on from where `st` says, and gives back a status. It pauses between two starts only.
 
     `seen` is empty, or has a mark for each row that was a start before: a search that comes to such a row ends there.
     A match after which one cannot skip is not an error then; it ends the search.
     next_bits[s] has a bit for each variable that can follow state s, and the bit of every row if a match can end.
+
+    Of a window, `frames` are the ends of each row's frame, and for each row the next where a match may begin, as far as
+    that is known; `start` is where a match of the row `current` is tried.
     """
+    frame_ends, starts = frames
+    current = st[SEARCH_CURRENT]
     edge_begin, edge_target, edge_variable, next_bits, variable_of = automaton
     stack_state, stack_edge, stack_open, ri, rf = stack
     found, states = matched
@@ -54,6 +95,12 @@ def search(st, groups, bits, times, automaton, failed, stack, matched, seen, col
         stop_at = groups[group, ROW_GROUP_STARTS_END]
         while start < stop_at:
             number = groups[group, ROW_GROUP_MATCHES] + 1
+            if FRAMES:
+                if not SEEKS or current < 0:
+                    current = start
+                begin = current
+                if BOUNDED_FRAMES:
+                    end = seen_end = frame_ends[current]
             if depth < 0:
                 if work < 0:
                     status = PAUSED
@@ -63,8 +110,11 @@ def search(st, groups, bits, times, automaton, failed, stack, matched, seen, col
                         break
                     seen[start] = 1
                 state = count if start == begin and groups[group, ROW_GROUP_OPENS] == 1 else count + 1
-                if bits[start] & next_bits[state] == 0:
-                    start += 1
+                if visible_bits(start, begin, end, bits, columns, ki, kf) & next_bits[state] == 0:
+                    if SEEKS:
+                        start, current = sought(starts, start, current, end)
+                    else:
+                        start += 1
                     continue
                 depth = 0
                 steps = 0
@@ -109,6 +159,7 @@ def search(st, groups, bits, times, automaton, failed, stack, matched, seen, col
                     found[matches, ROW_MATCH_START] = start
                     found[matches, ROW_MATCH_LENGTH] = depth
                     found[matches, ROW_MATCH_NUMBER] = number
+                    found[matches, ROW_MATCH_OF_ROW] = current
                     for at in range(depth):
                         states[used + at] = stack_state[at + 1]
                     used += depth
@@ -127,24 +178,29 @@ def search(st, groups, bits, times, automaton, failed, stack, matched, seen, col
                     if more_rows and may_take(start, row, depth, seen_end, len(bits), times, ki, kf):
                         is_open = True
                         break
-                    if REMEMBERS and more_rows:  # a later start might take it
+                    if REMEMBERS and (more_rows or BOUNDED_FRAMES):  # a later start might take it
                         stack_open[depth] = 1
                     edge += 1
                     continue
                 variable = edge_variable[edge]
-                if (bits[row] >> variable) & 1 == 0:
+                if FRAMES and REMEMBERS and is_at_border(row, begin, end):
+                    stack_open[depth] = 1
+                if (visible_bits(row, begin, end, bits, columns, ki, kf) >> variable) & 1 == 0:
                     edge += 1
                     continue
                 # A row that nothing can follow need not be entered.
-                if row + 1 < end and bits[row + 1] & next_bits[target] == 0:
-                    edge += 1
-                    continue
+                if row + 1 < end:
+                    following = visible_bits(row + 1, begin, end, bits, columns, ki, kf)
+                    if following & next_bits[target] == 0:
+                        edge += 1
+                        continue
                 if (MOST_ROWS >= 0 and depth >= MOST_ROWS) or not in_window(start, row, times, ki, kf):
                     if REMEMBERS:
                         stack_open[depth] = 1
                     edge += 1
                     continue
-                if REMEMBERS and (failed[row, target >> 6] >> (target & 63)) & 1:
+                is_known = not FRAMES or not is_at_border(row + 1, begin, end)
+                if REMEMBERS and is_known and (failed[row, target >> 6] >> (target & 63)) & 1:
                     edge += 1
                     continue
                 if LOOKS_AT_MATCH:
@@ -158,7 +214,8 @@ def search(st, groups, bits, times, automaton, failed, stack, matched, seen, col
                     break
                 edge += 1
                 if REGISTERS > 0:
-                    problem = bind(variable, row, start, depth + 1, begin, seen_end, ri, rf, columns, ki, kf)
+                    now = (number, depth + 1, stack_state, variable_of)
+                    problem = bind(variable, row, start, *now, begin, seen_end, ri, rf, columns, ki, kf)
                     if problem < 0:
                         status = problem
                         break
@@ -189,11 +246,14 @@ def search(st, groups, bits, times, automaton, failed, stack, matched, seen, col
                 groups[group, ROW_GROUP_MATCHES] += matches - before_matches
                 start += 1
             elif length < 0:
-                start += 1
+                if SEEKS:
+                    start, current = sought(starts, start, current, end)
+                else:
+                    start += 1
             else:
                 groups[group, ROW_GROUP_MATCHES] += 1
                 if length == 0 or SKIP == SKIP_TO_NEXT:
-                    start += 1
+                    start = current + 1 if SEEKS else start + 1
                 elif SKIP == SKIP_PAST_LAST:
                     start += length
                 else:
@@ -210,11 +270,14 @@ def search(st, groups, bits, times, automaton, failed, stack, matched, seen, col
                             status = DONE
                         break
                     start += target
+                if SEEKS:
+                    current = start
         if status != DONE:
             break
         groups[group, ROW_GROUP_START] = start
         group += 1
-        start = -1
+        start = current = -1
+    st[SEARCH_CURRENT] = current
     st[SEARCH_GROUP], st[SEARCH_START], st[SEARCH_FRAMES], st[SEARCH_STEPS] = group, start, depth + 1, steps
     st[SEARCH_MATCHES], st[SEARCH_STATES] = matches, used
     st[SEARCH_MATCHES_BEFORE], st[SEARCH_STATES_BEFORE] = before_matches, before_used
