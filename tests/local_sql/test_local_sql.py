@@ -41,6 +41,7 @@ def files(folder: Path) -> list[object]:
     return [folder / "trades.parquet", str(folder / "trades.csv"), folder / "trades.jsonl"]
 
 
+CONNECTION = duckdb.connect()
 KINDS = {
     "table": lambda: TRADES,
     "batch": lambda: TRADES.combine_chunks().to_batches()[0],
@@ -49,7 +50,7 @@ KINDS = {
     "pandas": TRADES.to_pandas,
     "polars": lambda: pl.from_arrow(TRADES),
     "lazy polars": lambda: pl.from_arrow(TRADES).lazy(),
-    "duckdb": lambda: duckdb.connect().from_arrow(TRADES),
+    "duckdb": lambda: CONNECTION.from_arrow(TRADES),
     "dicts": TRADES.to_pylist,
 }
 
@@ -223,7 +224,6 @@ def test_database_itself_is_closed() -> None:
             "INSTALL httpfs",
             "SET enable_external_access = true",
             "RESET lock_configuration",
-            "PRAGMA enable_profiling",
         ]:
             with pytest.raises(duckdb.Error):
                 database.connection.execute(text)
@@ -330,6 +330,20 @@ except kleene.UnsupportedError as error:
         "SQL without Spark needs the package 'duckdb'",
         "Install it: pip install 'kleene[sql]'",
     ]
+
+
+@pytest.mark.parametrize(("package", "old"), [("duckdb", "1.3.2"), ("sqlglot", "29.9.9")])
+def test_package_that_is_too_old_is_refused(package: str, old: str, monkeypatch) -> None:
+    monkeypatch.setattr(f"{package}.__version__", old)
+    with pytest.raises(kleene.UnsupportedError, match=f"needs {package} .* or newer, but {old} is installed"):
+        kleene.sql("SELECT 1", tables={})
+
+
+def test_pattern_window() -> None:
+    text = """SELECT symbol, t, low OVER w AS low FROM trades WINDOW w AS (
+        PARTITION BY symbol ORDER BY t MEASURES LAST(B.price) AS low ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+        PATTERN (A B+) DEFINE B AS B.price < PREV(B.price)) ORDER BY symbol, t"""
+    assert [row[2] for row in run(text)] == [7, None, None, None, 4, None, 1, None]
 
 
 def test_decimals_and_sums() -> None:

@@ -306,6 +306,8 @@ def _function(node: Node) -> Node:
             return _call("arg_max_null", node.this, node.expression)
         case exp.ArgMin():
             return _call("arg_min_null", node.this, node.expression)
+        case exp.ArrayToString() if node.args.get("null") is None:
+            return _call("kleene_join", node.this, node.expression)
         case exp.ArrayContains():
             return _call("kleene_contains", node.this, node.expression)
         case exp.Anonymous():
