@@ -94,6 +94,8 @@ class LocalBackend:
         mentioned = {token.name for token in tokens_of(excerpt.text)}
         for name in sorted({*self.tables, *excerpt.frames} & mentioned - self.registered):
             rows = excerpt.frames[name] if name in excerpt.frames else _read(self.tables[name])
+            if isinstance(rows, Source):
+                rows = rows.read(rows.columns.names)
             self.database.register(name, rows)
             self.registered.add(name)
         return found

@@ -9,6 +9,7 @@ from kleene.sqltext.tokens import Token
 
 SET_OPERATIONS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
 _ENDING = frozenset({"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"})
+_BY = frozenset({"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"})
 CLAUSES = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "WINDOW", *_ENDING})
 """The words that begin a clause."""
 
@@ -40,6 +41,8 @@ class Block:
             return False
         if token.word == "WINDOW":  # a column may be called so
             return self._word(number + 2) == "AS" and self._word(number + 3) == "("
+        if token.word in _BY and self._word(number + 1) != "BY":  # WITHIN GROUP ( … )
+            return False
         return token.word in CLAUSES and self.tokens[number - 1].text != "."
 
     def clause(self, word: str) -> int | None:

@@ -6,6 +6,7 @@ column of the inner query; the outer query computes the rest from these columns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,6 +65,7 @@ class Pieces:
     """The columns of the inner query, each by the text that it is computed from."""
 
     secret: str
+    known: dict[str, str]  # columns of the input that are there in any case, by their names in small letters
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     calls: dict[str, str] = field(default_factory=dict)  # stand-ins of calls, and what the outer query writes for them
 
@@ -73,9 +75,14 @@ class Pieces:
 
     def add_all(self, text: str, count: int) -> tuple[str, ...]:
         """The names of the columns that the text stands for: several where it is a star."""
+        if text.lower() in self.known:
+            return (self.known[text.lower()],)
         if text not in self.names:
             number = len(self.names)
             self.names[text] = tuple(f"kleene_column{number}_{at}_{self.secret}" for at in range(count))
+            if re.fullmatch(r"[^\W\d]\w*", text) and count == 1:  # messages may name it
+                self.known[text.lower()] = text
+                self.names[text] = (text,)
         return self.names[text]
 
     def texts(self) -> list[str]:

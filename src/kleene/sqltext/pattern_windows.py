@@ -23,7 +23,7 @@ from kleene.sqltext.constructs import Backend, Construct
 from kleene.sqltext.mixed import Pieces, read_mixed, read_order, sql_name
 from kleene.sqltext.statement import Excerpt, Statement
 from kleene.sqltext.tokens import Token, tokens_of
-from kleene.sqltext.window_calls import WindowCall, calls_of
+from kleene.sqltext.window_calls import WindowCall, calls_of, is_measure_call
 from kleene.sqltext.window_functions import as_measure, of_no_rows
 from kleene.sqltext.window_list import NamedWindow, end_of_window, is_pattern, windows_of
 
@@ -34,9 +34,9 @@ def first_pattern_window(statement: Statement, tokens: list[Token]) -> Construct
     """The block with pattern windows that ends first."""
     blocks = {}
     for number in range(len(tokens) - 1):
-        if _opens_window(tokens, number):
+        if _opens_window(tokens, number) or tokens[number].word == "OVER":
             block = block_around(tokens, number)
-            if block is not None and is_pattern(block, number):
+            if block is not None and (is_measure_call(block, number) or is_pattern(block, number)):
                 blocks[block.first] = block
     if not blocks:
         return None
@@ -94,16 +94,19 @@ class _Rewriting:
     block: Block
     calls: list[WindowCall]
     pieces: Pieces = field(init=False)
+    mentioned: list[str] = field(init=False)
     _stand_ins: dict[Span, str] = field(default_factory=dict)  # of calls, by where they stand
 
     def __post_init__(self) -> None:
-        self.pieces = Pieces(self.statement.secret)
+        called = {call.window.span: call.window.definition for call in self.calls}
+        self.mentioned = self._mentioned([definition for definition in called.values() if definition is not None])
+        self.pieces = Pieces(self.statement.secret, {name.lower(): name for name in self.mentioned})
 
     def result(self) -> Any:
         definitions = self._definitions()
         items = [item for span in self._item_spans() for item in self._items(span)]
         names = {item.name.lower(): sql_name(item.name) for item in items}
-        text = f"SELECT {'DISTINCT ' * self._is_distinct}{', '.join(map(str, items))} FROM {self._stand_in}"
+        text = f"SELECT {'DISTINCT ' * self._is_distinct}{', '.join(map(str, items))} FROM {sql_name(self._matched)}"
         if (qualify := self._clause("QUALIFY", 1)) is not None:
             condition = read_mixed(self._text(qualify), self._locate(qualify)).tree
             text += f" WHERE {self.pieces.outer(condition, {item.name.lower(): item.text for item in items})}"
@@ -111,7 +114,7 @@ class _Rewriting:
             keys = [self.pieces.ordered(key, names) for key in read_order(self._text(order), self._locate(order))]
             text += f" ORDER BY {', '.join(keys)}"
         text += self._ending()
-        frame = self._inner(definitions)
+        frame = self._inner()
         for definition, location in definitions:
             frame = self.backend.matches(definition, frame, location)
         return self._run(text, frame)
@@ -131,7 +134,7 @@ class _Rewriting:
         location = self._locate(call.name_span)
         if isinstance(call.called, Measure):
             expression = call.called.expression
-            key = f"measure {call.called.name}"
+            key = f"measure {call.called.span.start}"
         else:
             expression = as_measure(call.called, self._column, location)
             key = f"function {call.text}"
@@ -251,10 +254,9 @@ class _Rewriting:
         there = [number for number in numbers if number is not None]
         return " ".join(self._text(self._span(number, self._end_of(number))) for number in there)
 
-    def _inner(self, definitions: list[tuple[QueryDefinition, Location | None]]) -> Any:
-        mentioned = self._mentioned([definition for definition, _ in definitions])
-        texts = [*self.pieces.texts(), *map(sql_name, mentioned)]
-        names = [*self.pieces.columns(), *mentioned]
+    def _inner(self) -> Any:
+        texts = [*self.pieces.texts(), *map(sql_name, self.mentioned)]
+        names = [*self.pieces.columns(), *self.mentioned]
         if not texts:
             texts, names = ["1"], [f"kleene_nothing_{self.statement.secret}"]
         renamed = f"kleene_rows_{self.statement.secret} ({', '.join(map(sql_name, names))})"
@@ -269,14 +271,15 @@ class _Rewriting:
 
     def _run(self, text: str, frame: Any = None) -> Any:
         statement = self.statement
-        frames = statement.frames if frame is None else {**statement.frames, statement.next_name: frame}
+        frames = statement.frames if frame is None else {**statement.frames, self._matched: frame}
         self.backend.check(text, tokens_of(text), SourceText(text), None)
         args = statement.args if isinstance(statement.args, dict) else None
         return self.backend.table(Excerpt(text, args, frames, statement.original, ((0, -1),)))
 
     @property
-    def _stand_in(self) -> str:
-        return f"`{self.statement.next_name}`"
+    def _matched(self) -> str:
+        """The name of the rows with their measures."""
+        return f"kleene_matched{len(self.statement.frames)}_{self.statement.secret}"
 
     def _ending(self) -> str:
         """What stands behind ORDER BY: it goes on as it is."""
@@ -290,8 +293,7 @@ class _Rewriting:
 
     def _mentioned(self, definitions: list[QueryDefinition]) -> list[str]:
         """The columns of the input that conditions and measures name, each once."""
-        ours = set(self.pieces.columns())
-        named = [m for definition in definitions for m in mentions(definition) if m.name not in ours]
+        named = [m for definition in definitions for m in mentions(replace(definition, frame=None))]
         if not named:
             return []
         columns = self.backend.columns(self._run_plain(f"SELECT * {self._rows('WHERE')} LIMIT 0"))

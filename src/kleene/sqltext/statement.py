@@ -73,7 +73,7 @@ class Statement:
 
     def replaced(self, span: Span, frame: Any, before: str = "") -> Statement:
         """The statement with a stand-in for the frame where the span is, behind a few words; parameters are gone."""
-        name = self.next_name
+        name = f"kleene_{len(self.frames)}_{self.secret}"
         stand_in = f"{before}`{name}`"
         # Blanks keep what follows where the user wrote it, and line breaks keep its line.
         gone = blank(self.text[span.start : span.end])
@@ -83,10 +83,6 @@ class Statement:
             args=self._args_without(span),
             frames={**self.frames, name: frame},
         )
-
-    @property
-    def next_name(self) -> str:
-        return f"kleene_{len(self.frames)}_{self.secret}"
 
     def _args_in(self, spans: list[Span]) -> Args:
         if not isinstance(self.args, list):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from kleene.errors import AnalysisError, listed, printable
+from kleene.ir.pattern import variables_in
 from kleene.ir.query import Measure
 from kleene.source import SourceText, Span
 from kleene.sqltext.blocks import CLAUSES, SET_OPERATIONS, Block
@@ -14,6 +16,7 @@ from kleene.sqltext.window_list import (
     end_of_window,
     folded_name,
     inherited,
+    measure_name,
     read_window,
     unknown_window,
 )
@@ -67,6 +70,15 @@ def _is_call(block: Block, number: int) -> bool:
     return is_name and after.word not in CLAUSES | SET_OPERATIONS and tokens[number - 1].text not in (",", "AS", "(")
 
 
+def is_measure_call(block: Block, number: int) -> bool:
+    """Whether the token is the OVER of `low OVER w`."""
+    if block.tokens[number].word != "OVER" or not block.owns(number) or not _is_call(block, number):
+        return False
+    before = block.tokens[number - 1]
+    is_name = before.text[0] in '`"' or before.text[0].isidentifier()
+    return is_name and before.word not in {"NULLS", "SELECT", "DISTINCT", "ALL", "AS", *CLAUSES}
+
+
 def _call(block: Block, number: int, windows: dict[str, NamedWindow], original: SourceText, text: str) -> WindowCall:
     tokens, after = block.tokens, block.tokens[number + 1]
     if after.text == "(":
@@ -95,6 +107,8 @@ def _call(block: Block, number: int, windows: dict[str, NamedWindow], original: 
             "Compute it in a subquery, or use QUALIFY.",
         )
     called = call if isinstance(call, FunctionCall) else _measure(name, window, original)
+    if isinstance(called, FunctionCall):
+        _check_arguments(tokens[first + 1 : number], window, original)
     if isinstance(called, FunctionCall) and called.name in _WITHOUT_FRAME:
         raise AnalysisError(
             f"{called.name} takes no frame, so it cannot be computed over a match",
@@ -102,6 +116,22 @@ def _call(block: Block, number: int, windows: dict[str, NamedWindow], original: 
             "Use it over a window without a PATTERN.",
         )
     return WindowCall(span, window, called, name_span, text[name.start : tokens[number - 1].end])
+
+
+def _check_arguments(tokens: list[Token], window: NamedWindow, original: SourceText) -> None:
+    """A function is computed of rows, which know nothing of the match."""
+    assert window.definition is not None
+    of_pattern = {variable.name for variable in variables_in(window.definition.pattern)}
+    of_pattern |= {subset.name for subset in window.definition.subsets}
+    for token, after in itertools.pairwise(tokens):
+        is_variable = after.text == "." and token.text[0].isidentifier() and folded_name(token) in of_pattern
+        is_of_match = after.text == "(" and token.word in ("CLASSIFIER", "MATCH_NUMBER", "PREV", "NEXT")
+        if is_variable or is_of_match:
+            raise AnalysisError(
+                f"'{printable(token.text)}' is about the match, but a function over a window is about rows alone",
+                original.locate(Span(token.start, token.end)),
+                "Make it a measure of the window: MEASURES … AS m, and m OVER w.",
+            )
 
 
 def _measure(name: Token, window: NamedWindow, original: SourceText) -> Measure:
@@ -116,12 +146,6 @@ def _measure(name: Token, window: NamedWindow, original: SourceText) -> Measure:
         original.locate(Span(name.start, name.end)),
         f"Its measures: {listed(names)}." if names else "It has no MEASURES.",
     )
-
-
-def measure_name(measure: Measure, original: SourceText) -> str:
-    """The name as SQL compares it: what was written without quotes is the same in any case."""
-    is_quoted = original.text[measure.span.start : measure.span.start + 1] in ('"', "`")
-    return measure.name if is_quoted else measure.name.upper()
 
 
 def _called(block: Block, over: int, text: str) -> tuple[int, FunctionCall | None]:

@@ -92,7 +92,7 @@ def _nth(call: FunctionCall, column: Callable[[str], str], location: Location | 
     if len(call.arguments) != 2:
         raise AnalysisError("nth_value takes a value and a number", location, "Write: nth_value(x, 2) OVER w")
     value, number = call.arguments
-    if number.strip().upper() == "NULL":
+    if re.fullmatch(r"null|cast\s*\(\s*null\s+as\s+\w+\s*\)", number.strip(), re.IGNORECASE):
         return ir.Literal(None, NULL)
     if not re.fullmatch(r"-?\d+", number.strip()):
         raise AnalysisError("the number of nth_value must be a literal whole number", location)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.errors import AnalysisError, QuerySyntaxError, did_you_mean, listed, printable
-from kleene.ir.query import QueryDefinition
+from kleene.ir import expr as ir
+from kleene.ir.query import Measure, QueryDefinition, SortKey
 from kleene.lang import pattern_window
 from kleene.source import SourceText, Span
 from kleene.sqltext.blocks import Block
@@ -95,6 +97,8 @@ def end_of_window(block: Block, opening: int, text: str) -> int:
 def is_pattern(block: Block, opening: int) -> bool:
     """Whether the window has a pattern, or a clause that belongs to one."""
     tokens, depth = block.tokens, block.tokens[opening].depth + 1
+    if tokens[opening].text != "(":
+        return False
     for number in range(opening + 1, len(tokens) - 1):
         if tokens[number].depth < depth:
             return False
@@ -110,6 +114,8 @@ def _begins_clause(tokens: list[Token], number: int) -> bool:
         return after == "(" and before not in _NO_END - {"("}
     if word == "AFTER":
         return after == "MATCH"
+    if word in ("INITIAL", "SEEK"):
+        return before in ("FOLLOWING", "ROW") or (after == "PATTERN" and before not in _NO_END)
     if before == "(":
         return word == "MEASURES" and after not in _NO_BEGIN | _PARTS | {"MEASURES"}
     return before not in _NO_END and after not in _NO_BEGIN
@@ -118,6 +124,9 @@ def _begins_clause(tokens: list[Token], number: int) -> bool:
 def read_window(block: Block, opening: int, original: SourceText, text: str, name: str | None = None) -> NamedWindow:
     """The window that the parenthesis opens."""
     tokens, end = block.tokens, end_of_window(block, opening, text)
+    if text[end - 1] != ")":
+        where = original.locate(Span(tokens[opening].start, tokens[opening].end))
+        raise QuerySyntaxError("the parenthesis of the window is never closed", where, "Close it with ')'.")
     inner = [token for token in tokens[opening + 1 :] if token.end < end]
     depth = tokens[opening].depth + 1
     span = Span(tokens[opening].start, end)
@@ -139,7 +148,18 @@ def read_window(block: Block, opening: int, original: SourceText, text: str, nam
     )
     if not is_pattern(block, opening):
         return keys
+    _check_apart(inner, original)
     return _with_pattern(keys, inner[place:], original, text, rest_start, end)
+
+
+def _check_apart(inner: list[Token], original: SourceText) -> None:
+    for token, after in itertools.pairwise(inner):
+        if token.word == "OVER" and (after.text == "(" or after.text[0].isidentifier()):
+            raise AnalysisError(
+                "windows do not nest: nothing over a window can stand inside of another",
+                original.locate(Span(token.start, token.end)),
+                "Compute the inner one in a subquery.",
+            )
 
 
 def _is_clause(inner: list[Token]) -> bool:
@@ -161,8 +181,26 @@ def _with_pattern(
         own = blanked(own, [frame_end])
         own = own[: frame_end.start] + "0" + own[frame_end.start + 1 :]
     definition, _ = pattern_window.parse_within(original, own)
-    analyze_row_pattern(definition)
+    _check_measures(definition, original)
+    measures = tuple(replace(one, name=f"m{number}") for number, one in enumerate(definition.measures or ()))
+    analyze_row_pattern(replace(definition, measures=measures, order_by=(SortKey(ir.Attribute(None, "t")),)))
     return replace(keys, definition=definition, frame_end=said)
+
+
+def measure_name(measure: Measure, original: SourceText) -> str:
+    """The name as SQL compares it: what was written without quotes is the same in any case."""
+    is_quoted = original.text[measure.span.start : measure.span.start + 1] in ('"', "`")
+    return measure.name if is_quoted else measure.name.upper()
+
+
+def _check_measures(definition: QueryDefinition, original: SourceText) -> None:
+    names: set[str] = set()
+    for measure in definition.measures or ():
+        name = measure_name(measure, original)
+        if name in names:
+            place = original.locate(measure.span)
+            raise AnalysisError(f"two measures are called '{printable(measure.name)}'", place, "Rename one of them.")
+        names.add(name)
 
 
 def _frame_end(tokens: list[Token]) -> Span | None:
@@ -251,9 +289,9 @@ def inherited(window: NamedWindow, known: dict[str, NamedWindow], original: Sour
     return replace(window, partition_by=base.partition_by, order_by=window.order_by or base.order_by)
 
 
-def unknown_window(shown: str, known: dict[str, NamedWindow], original: SourceText, span: Span) -> QuerySyntaxError:
+def unknown_window(shown: str, known: dict[str, NamedWindow], original: SourceText, span: Span) -> AnalysisError:
     names = sorted(known)
     has = f"Windows of this query: {listed(names)}." if names else "This query has no WINDOW clause."
-    return QuerySyntaxError(
+    return AnalysisError(
         f"there is no window '{shown}'", original.locate(span), f"{has}{did_you_mean(shown.upper(), names)}"
     )
