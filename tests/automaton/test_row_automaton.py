@@ -60,7 +60,10 @@ def engine_ways(query: kleene.Query, letters: list[set[str]]) -> list[list[tuple
     definition = kleene.match_recognize(text).definition
     columns = {f"is_{name}": [int(name in row) for row in letters] for name in LETTERS}
     matcher = PartitionMatcher(analyze_row_pattern(definition, schema), columns, len(letters), 1_000_000)
-    return [[found.variables for found in matcher._ways(start, 1, Visible(0, len(letters)))] for start in range(len(letters))]
+    return [
+        [found.variables for found in matcher._ways(start, 1, Visible(0, len(letters)))]
+        for start in range(len(letters))
+    ]
 
 
 def distinct(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
