@@ -75,6 +75,7 @@ ARROWS = {
         "watching",
         "wording",
     },
+    "local_sql": {"sqltext", "api", "call", "engine", "options", "ir", "errors", "source"},
     "files": {"errors", "wording"},
     "__main__": {"cli"},
     "schema_text": {"engine", "files", "schema", "errors"},
@@ -103,7 +104,9 @@ HOMES = {
     "pyspark": {"spark"},
     "typer": {"cli"},
     "rich": {"cli", "show", "watching"},
-    "pyarrow": {"engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
+    "duckdb": {"local_sql"},
+    "sqlglot": {"local_sql"},
+    "pyarrow": {"local_sql", "engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
 }
 
 
@@ -141,7 +144,7 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 
 def test_import_kleene_is_light() -> None:
-    heavy = "numba pyspark matplotlib pandas typer"
+    heavy = "numba pyspark matplotlib pandas typer duckdb sqlglot"
     code = f"import sys, kleene; print([name for name in '{heavy}'.split() if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -185,9 +185,12 @@ class PatternWriter:
     def pattern(self) -> str:
         if self.choose.chance(0.02):
             return "()"
-        before, after = ("^ " if self.choose.chance(0.05) else ""), (" $" if self.choose.chance(0.05) else "")
+        before, after = (self._anchor(sign) if self.choose.chance(0.05) else "" for sign in "^$")
         written = self._alternatives(2) if self.choose.chance(0.1) else self._sequence(2, 3)
         return f"{before}({written}){after}" if (before or after) else written
+
+    def _anchor(self, sign: str) -> str:
+        return f" {sign}{self.choose.choice(('', '', '?', '+', '{2}?'))} "
 
     def _sequence(self, depth: int, most: int) -> str:
         return " ".join(self._element(depth) for _ in range(self.choose.integer(1, most)))

@@ -163,7 +163,7 @@ def check_measure_names(definition: QueryDefinition, schema: Schema, partition_b
 
 
 def wrong_frame_end(value: object) -> str:
-    return f"a frame cannot end {'NULL' if value is None else value} rows further"
+    return "the end of a frame is NULL" if value is None else f"the end of a frame is negative: {value} rows"
 
 
 class _Analysis:
