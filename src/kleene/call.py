@@ -303,13 +303,21 @@ def _leaves(events: Any) -> Sequence[Any]:
 
 
 def local_sql_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(f"kleene.local_sql.{name}")
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(
-            f"SQL without Spark needs the package '{(error.name or '').split('.')[0]}'",
-            hint="Install it: pip install 'kleene[sql]'",
-        ) from None
+    """A module of SQL in this process; an error if what it needs is missing, or too old to give the right rows."""
+    for package, least in (("duckdb", (1, 4)), ("sqlglot", (30,))):
+        try:
+            version = str(importlib.import_module(package).__version__)
+        except ModuleNotFoundError:
+            raise UnsupportedError(
+                f"SQL without Spark needs the package '{package}'", hint="Install it: pip install 'kleene[sql]'"
+            ) from None
+        if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < least:
+            wanted = ".".join(map(str, least))
+            raise UnsupportedError(
+                f"SQL without Spark needs {package} {wanted} or newer, but {version} is installed",
+                hint="Install it: pip install --upgrade 'kleene[sql]'",
+            )
+    return importlib.import_module(f"kleene.local_sql.{name}")
 
 
 def spark_module(name: str) -> ModuleType:
