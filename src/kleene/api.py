@@ -282,6 +282,11 @@ class Query:
                 hint="Use match, which takes streaming DataFrames.",
             )
         call.check_fits(Input.TABLE)
+        if is_row_pattern(call.definition) and not call.definition.order_by:
+            raise UnsupportedError(
+                "pieces are put in the order of ORDER BY, but the query has none",
+                hint="Add ORDER BY, or match the whole table: Query.match.",
+            )
         return Progress(call, like, snapshot)
 
     def table_function(
@@ -438,7 +443,8 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
         rows = _analyzed_rows(call.definition, rows_source.schema, rows_source.schema.hidden)
         warn(category_notes(call.definition, call.order, rows_source.ordered))
         plan = call.plan(rows)
-        table = rows_source.read(columns_read(rows, rows_source.columns.names, ()))
+        there = rows_source.columns.names
+        table = rows_source.read(columns_read(rows, there, ()) or there[:1])  # a column tells how many rows there are
         return sorted_rows(rows, with_computed_keys(rows, table)), plan
     source = open_events(events, call.order, call.type_column, call.definition)
     query = _analyzed(call.definition, source.schema, call.order.order_by)

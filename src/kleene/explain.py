@@ -179,6 +179,8 @@ def _row_facts(query: AnalyzedRowPattern) -> dict[str, str]:
         to = f" {after.variable}" if after.skip in (Skip.TO_FIRST, Skip.TO_LAST) else ""
         facts["after"] = f"{after.skip.value}{to}"
     facts["partition"] = ", ".join(query.partition_by) or "none: the whole input"
+    if not query.order_by:
+        facts["order"] = "none is given: in process that of the input, on Spark by all columns"
     if query.frame is None:
         facts["window"] = _window_text(definition.window)
     else:

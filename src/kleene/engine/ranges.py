@@ -76,6 +76,8 @@ def reach_of(plan: Plan) -> Reach | Uncut:
     if choose(plan).compiled is None:
         return Uncut("only the compiled engine matches in ranges")
     query = plan.query
+    if not query.order_by:
+        return Uncut("the query has no ORDER BY, so there is no order key to cut")
     order_type = query.time_type
     if order_type not in (INTEGER, FLOAT, DATE) and not isinstance(order_type, TimestampType):
         return Uncut("ranges are cut by numbers and times, but the order key is neither")
