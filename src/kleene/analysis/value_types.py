@@ -13,6 +13,7 @@ from decimal import Context, Decimal
 from kleene.analysis.scope import Scope
 from kleene.errors import SchemaError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
+from kleene.ir.aggregates import AGGREGATES, SYNONYMS, is_of_spark
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -366,29 +367,86 @@ def _in_unit(side: ir.Expr, unit: str) -> ir.Expr:
 
 
 def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
+    if is_of_spark(expression):
+        return _typed_aggregate_of_spark(expression, scope)
     argument = typed(expression.argument, scope)
+    others = tuple(typed(other, scope) for other in expression.others)
+    where = None if expression.condition is None else condition(expression.condition, scope)
+    order = tuple(_typed_order(key, scope) for key in expression.order)
     function, found = expression.function, type_of(argument)
-    if expression.distinct or function not in ("first", "last", "collect", "array_agg", "count"):
-        _need(argument, scope, function, True, "")
+    if expression.distinct or function not in _PASSING_ON:
+        for item in (argument, *others):
+            _need(item, scope, function, True, "")
     result = found
     match function:
-        case "count":
+        case "count" | "count_if":
             result = INTEGER
+            if function == "count_if":
+                _need(argument, scope, function, found == BOOLEAN, "a condition")
         case "sum":
             _need(
                 argument, scope, "sum", is_numeric(found) or isinstance(found, DurationType), "a number or a duration"
             )
-        case "avg":
-            _need(argument, scope, "avg", is_numeric(found), "a number")
+        case "avg" | "median" | "stddev" | "stddev_pop" | "var_pop" | "var_samp":
+            _need(argument, scope, function, is_numeric(found), "a number")
             result = FLOAT
-        case "collect" | "array_agg":
+        case "bool_and" | "bool_or":
+            _need(argument, scope, function, found == BOOLEAN, "a condition")
+            result = BOOLEAN
+        case "collect" | "array_agg" | "collect_list" | "collect_set":
             result = array(found)
+        case "listagg":
+            argument, others, result = *_typed_listagg(argument, others, scope), STRING
+        case "min" | "max" | "min_by" | "max_by":
+            if function.endswith("_by"):
+                _need(others[0], scope, function, True, "")
+            if len(others) > int(function.endswith("_by")):
+                _need_how_many(others[-1], function, scope)
+                result = array(found)
         case "delta":
             temporal = isinstance(found, TimestampType) or found == DATE
             _need(argument, scope, "Delta", temporal or is_numeric(found), "a time or a number")
             argument = cast_to(argument, timestamp()) if found == DATE else argument
             result = duration(finer_unit(found, found)) if temporal else found
-    return replace(expression, argument=argument, type=result)
+    return replace(expression, argument=argument, others=others, condition=where, order=order, type=result)
+
+
+_PASSING_ON = (*("any_value", "array_agg", "collect", "collect_list", "count", "first", "last", "max_by", "min_by"),)
+"""Aggregates that take values of any type, since they do not look at them."""
+
+
+def _typed_order(key: ir.OrderKey, scope: Scope) -> ir.OrderKey:
+    operand = typed(key.operand, scope)
+    _need(operand, scope, "ORDER BY", True, "")
+    return replace(key, operand=operand, type=operand.type)
+
+
+def _typed_listagg(argument: ir.Expr, others: tuple[ir.Expr, ...], scope: Scope) -> tuple[ir.Expr, tuple[ir.Expr, ...]]:
+    found = type_of(argument)
+    fits = fits_everywhere(found) or _can_cast(found, STRING)
+    _need(argument, scope, "listagg", fits, "a string", "Convert it: CAST(… AS string)")
+    for other in others:
+        is_text = isinstance(other, ir.Literal) and (other.value is None or other.type == STRING)
+        if not is_text:
+            raise scope.fail("what stands between the values must be a literal string", other.span)
+    return cast_to(argument, STRING), others
+
+
+def _need_how_many(other: ir.Expr, function: str, scope: Scope) -> None:
+    match other:
+        case ir.Literal(value=int() as value) if value >= 1 and not isinstance(value, bool):
+            return
+    raise scope.fail(f"how many values {function} gives must be a literal whole number from 1 up", other.span)
+
+
+def _typed_aggregate_of_spark(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
+    if scope.functions_of_spark and scope.schema is None:
+        return replace(expression, type=UNKNOWN)
+    raise scope.fail(
+        f"{printable(expression.function)} is an aggregate of Spark's own: it can stand in MEASURES only, and on Spark",
+        expression.name_span,
+        f"Aggregates that may stand anywhere: {listed(sorted([*AGGREGATES, *SYNONYMS]), most=40)}.",
+    )
 
 
 def _typed_function(expression: ir.Function, scope: Scope) -> ir.Expr:

@@ -76,12 +76,14 @@ class _Measures:
                 return self.taken(name, self._shifted(rows, expression.shift or 0))
             case ir.MatchNumber():
                 return pa.array(self._numbers, pa.int64())
-            case ir.Aggregate(function="count", distinct=False, argument=ir.Events(variable=variable)):
+            case ir.Aggregate(function="count", argument=ir.Events(variable=variable), is_plain=True):
                 return pa.array(self._count(variable), pa.int64())
             case ir.Classifier(variable=None):
                 ends = np.where(self._lengths > 0, self._matches.offsets[1:] - 1, -1)
                 return self._named(ends)
-            case ir.Aggregate(function="array_agg", distinct=False, argument=ir.Classifier(variable=None)):
+            case ir.Aggregate(
+                function="array_agg", distinct=False, argument=ir.Classifier(variable=None), is_plain=True
+            ):
                 names = self._named(np.arange(len(self._matches.states)))
                 offsets = pa.array(self._matches.offsets, pa.int32())
                 return pa.ListArray.from_arrays(offsets, names, mask=pa.array(self._lengths == 0))

@@ -20,8 +20,9 @@ from kleene.engine.frames import frame_ends
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
+from kleene.engine.row_aggregates import distinct_key
 from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows, window_rows
-from kleene.engine.row_reference import PartitionMatcher, RowBindings, Visible, distinct_key
+from kleene.engine.row_reference import PartitionMatcher, RowBindings, Visible
 from kleene.engine.sorting import sorted_table, table_in_order
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir

@@ -321,7 +321,7 @@ def sum_of(aggregate: ir.Aggregate, total: Any, value: Any) -> Any:
 
 
 def average_of(aggregate: ir.Aggregate, total: Any, count: int) -> float:
-    return _as_float(total, aggregate.argument.type) / count
+    return as_float(total, aggregate.argument.type) / count
 
 
 def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
@@ -370,7 +370,8 @@ def python_value(value: Any, type_: Type | None) -> Any:
     return value
 
 
-def _as_float(value: Any, type_: Type | None) -> float:
+def as_float(value: Any, type_: Type | None) -> float:
+    """A plain number of the type as a float."""
     return value / 10**type_.scale if isinstance(type_, DecimalType) else float(value)
 
 
@@ -415,9 +416,9 @@ def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
         case TimestampType() | DurationType():
             return value * per_microsecond(target) // per_microsecond(source)
         case _ if target == FLOAT:
-            return _as_float(value, source)
+            return as_float(value, source)
         case _ if target == INTEGER:
-            return int(_as_float(value, source)) if source == FLOAT else _truncated(value, source)
+            return int(as_float(value, source)) if source == FLOAT else _truncated(value, source)
         case _ if target == BOOLEAN:
             return value != 0
         case _ if target == DATE:

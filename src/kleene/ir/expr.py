@@ -80,7 +80,8 @@ class Length(Expr):
 class Aggregate(Expr):
     """A function of a variable's events: `argument` is evaluated for each of them, NULLs are skipped.
 
-    In row patterns `final` says that all rows of the match count, also those after the current one.
+    In row patterns `final` says that all rows of the match count, also those after the current one; `others` are
+    further arguments, only rows count for which `condition` is TRUE, and they come in the order of the keys `order`.
     """
 
     function: str
@@ -88,6 +89,23 @@ class Aggregate(Expr):
     distinct: bool = False
     final: bool = False
     name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    others: tuple[Expr, ...] = ()
+    condition: Expr | None = None
+    order: tuple[OrderKey, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a function of one argument over all rows as they come."""
+        return not (self.others or self.order) and self.condition is None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey(Expr):
+    """What the rows of an aggregate are ordered by."""
+
+    operand: Expr
+    descending: bool = False
+    nulls_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,9 +144,10 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
             return reference_text(variable, position), _PRIMARY
         case ir.Length(variable=variable):
             return f"{_variable_text(variable)}.LEN", _PRIMARY
-        case ir.Aggregate(function=function, argument=argument, distinct=distinct, final=final):
-            inner = f"{'DISTINCT ' if distinct else ''}{_text(argument, 0)}"
-            return f"{'FINAL ' if final else ''}{function}({inner})", _PRIMARY
+        case ir.Aggregate():
+            return _aggregate_text(expression), _PRIMARY
+        case ir.OrderKey(operand=operand, descending=descending, nulls_first=nulls_first):
+            return f"{_text(operand, 0)}{' DESC' if descending else ''}{' NULLS FIRST' if nulls_first else ''}", _OR
         case ir.Navigation():
             return _navigation_text(expression), _PRIMARY
         case ir.Classifier(variable=variable, final=final):
@@ -188,6 +189,15 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
         case ir.IfPresent(predicate=predicate):
             return _text_and_binding(predicate)
     raise AssertionError(f"no text for {type(expression).__name__}")
+
+
+def _aggregate_text(aggregate: ir.Aggregate) -> str:
+    inner = ", ".join(_text(argument, 0) for argument in (aggregate.argument, *aggregate.others))
+    keys = ", ".join(_text(key, 0) for key in aggregate.order)
+    text = f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{inner}{keys and f' ORDER BY {keys}'})"
+    if aggregate.condition is not None:
+        text += f" FILTER (WHERE {_text(aggregate.condition, 0)})"
+    return f"{'FINAL ' if aggregate.final else ''}{text}"
 
 
 def _navigation_text(navigation: ir.Navigation) -> str:

@@ -435,6 +435,13 @@ class Code:
         whole = self.as_float(total, argument.type)
         return Scalar(f"divide({whole.code}, float({known.code}))", whole.null, whole.bad)
 
+    def spread(self, function: str, known: Scalar, squares: Scalar) -> Scalar:
+        """A variance or a standard deviation, of the sum of the squares of distances from the mean."""
+        fewer = "" if function.endswith("_pop") else " - 1"
+        variance = f"divide({squares.code}, float({known.code}{fewer}))"
+        null = f"({known.code}{fewer} < 1)"
+        return Scalar(variance if function.startswith("var") else f"square_root({variance})", null)
+
     def _cast(self, cast: ir.Cast, reader: Reader) -> Scalar | Truth:
         source, target = cast.operand.type, cast.to
         if source == STRING or target == STRING:

@@ -214,7 +214,8 @@ def search(st, groups, bits, times, automaton, failed, frames, stack, matched, s
                     break
                 edge += 1
                 if REGISTERS > 0:
-                    problem = bind(variable, row, start, depth + 1, begin, seen_end, ri, rf, columns, ki, kf)
+                    now = (number, depth + 1, stack_state, variable_of)
+                    problem = bind(variable, row, start, *now, begin, seen_end, ri, rf, columns, ki, kf)
                     if problem < 0:
                         status = problem
                         break
