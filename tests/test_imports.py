@@ -103,7 +103,8 @@ HOMES = {
     "pyspark": {"spark"},
     "typer": {"cli"},
     "rich": {"cli", "show", "watching"},
-    "pyarrow": {"engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
+    # of ir only regular expressions, since RE2 comes with Arrow
+    "pyarrow": {"ir", "engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
 }
 
 

@@ -16,10 +16,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
-from kleene.analysis.value_types import FUNCTIONS
 from kleene.errors import AnalysisError, UnsupportedError, printable
 from kleene.ir import expr as ir
 from kleene.ir.aggregates import aggregated_variable, is_of_spark
+from kleene.ir.functions.names import is_known
 from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text
@@ -260,7 +260,7 @@ def _attribute(name: str) -> ir.Attribute:
 
 
 def _is_foreign(node: ir.Expr) -> bool:
-    return is_of_spark(node) or (isinstance(node, ir.Function) and node.name not in FUNCTIONS)
+    return is_of_spark(node) or (isinstance(node, ir.Function) and not is_known(node))
 
 
 def _mentions_a_match(expression: ir.Expr) -> bool:

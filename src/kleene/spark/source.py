@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
+from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern, check_measure_names
-from kleene.analysis.value_types import type_of
 from kleene.call import Call
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
