@@ -37,6 +37,7 @@ from kleene.errors import SchemaError, listed, printable
 from kleene.ir.query import QueryDefinition
 from kleene.plan.plan import Plan
 from kleene.schema import Schema
+from kleene.spark.double_quotes import with_strings
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.names import plain_names, plain_schema, quoted_column
 from kleene.spark.output import MATCH_ORDER
@@ -151,7 +152,7 @@ def prepare_rows(
     """What Spark computes beforehand, the columns there are then, and the plan. `nested` are parts of columns."""
     if isinstance(events, Mapping):
         raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the DataFrame itself.")
-    definition = call.definition
+    definition = with_strings(call.definition, events)
     used = mentioned_names(definition, OrderKey(()))
     events = with_unique_names(events, "the input", used)
     prepared = prepare_foreign(definition, events)

@@ -48,14 +48,14 @@ _OF_DATE: dict[str, Callable[[date], int]] = {
     "weekofyear": lambda day: day.isocalendar().week,
     "yearofweek": lambda day: day.isocalendar().year,
 }
-_OF_CLOCK: dict[str, tuple[int, int]] = {
+CLOCK_PARTS: dict[str, tuple[int, int]] = {
     "hour": (3_600_000_000, 24),
     "minute": (60_000_000, 60),
     "second": (1_000_000, 60),
     "second_exact": (1, 60_000_000),
 }
 """How many microseconds each has, and how many of it make one of what is above."""
-OF_DATE, OF_CLOCK = frozenset(_OF_DATE), frozenset(_OF_CLOCK)
+OF_DATE, OF_CLOCK = frozenset(_OF_DATE), frozenset(CLOCK_PARTS)
 _UNITS = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"),
     "quarter": "quarter",
@@ -75,7 +75,7 @@ def part(name: str, value: int, type_: Type | None) -> int:
     """
     if name in _OF_DATE:
         return _OF_DATE[name](_day(days_of(value, type_)))
-    size, many = _OF_CLOCK[name]
+    size, many = CLOCK_PARTS[name]
     return _on_clock(value, type_) // size % many
 
 
