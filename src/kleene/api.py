@@ -11,7 +11,6 @@ import pyarrow as pa
 from kleene.analysis.analyze import analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
-from kleene.analysis.value_types import FUNCTIONS
 from kleene.call import (
     KINDS,
     Call,
@@ -38,6 +37,7 @@ from kleene.engine.sampling import sampled_statistics
 from kleene.engine.ties import tie_notes
 from kleene.errors import UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
+from kleene.ir.functions.names import FUNCTIONS
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 
+from kleene.analysis.conversions import type_of
 from kleene.analysis.scope import Scope
-from kleene.analysis.value_types import condition, type_of, typed
+from kleene.analysis.value_types import condition, typed
 from kleene.errors import (
     AnalysisError,
     KleeneWarning,

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
 from kleene.engine.compiled.columns import Array

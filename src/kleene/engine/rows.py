@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.analysis.value_types import type_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.row_search import FoundRows, row_matches
 from kleene.engine.events import check_order_key, plain_values
