@@ -107,7 +107,8 @@ HOMES = {
     "rich": {"cli", "show", "watching"},
     "duckdb": {"local_sql"},
     "sqlglot": {"local_sql", "sqltext"},
-    "pyarrow": {"local_sql", "engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
+    # of ir only regular expressions, since RE2 comes with Arrow
+    "pyarrow": {"ir", "local_sql", "engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
 }
 
 

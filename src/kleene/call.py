@@ -13,7 +13,7 @@ from typing import Any
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
 from kleene.engine.inputs import OrderKey, make_order_key
-from kleene.errors import SchemaError, UnsupportedError, shown
+from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.options import Format
 from kleene.ir.query import QueryDefinition
 from kleene.lang.sase import bind
@@ -244,8 +244,18 @@ def like_events(found: Any, events: Any, kind: str | None = None) -> Any:
     if kind == "pandas":
         return _as_pandas(found.replace_schema_metadata(None))
     if kind == "polars":
+        _check_names_differ(found.column_names)
         return _polars().from_arrow(found)
     return found
+
+
+def _check_names_differ(names: Sequence[str]) -> None:
+    twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
+    if twice is not None:
+        raise SchemaError(
+            f"the result has the column '{printable(twice)}' twice, which polars does not allow",
+            hint="Name each column once in PARTITION BY and ORDER BY, or ask for an Arrow table: as_='arrow'.",
+        )
 
 
 def _as_pandas(table: Any) -> Any:

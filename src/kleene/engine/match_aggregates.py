@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.value_types import type_of
+from kleene.analysis.conversions import type_of
 from kleene.engine.compiled.arithmetic import EXACT_IN_FLOAT
 from kleene.engine.compiled.columns import IS_BAD, Array, Dictionary, attribute_array, computed_array
 from kleene.engine.compiled.failures import GaveUpError
@@ -139,7 +139,8 @@ class MatchAggregates:
                 return Values(sums / np.maximum(lengths, 1), none, dictionary)
         assert function in _SPREADS
         squares = np.zeros(len(lengths), np.float64)
-        self._loops["squares_of_distances"](rows_.offsets, self._as_floats(values, argument), squares)
+        with np.errstate(invalid="ignore", over="ignore"):  # of infinite numbers
+            self._loops["squares_of_distances"](rows_.offsets, self._as_floats(values, argument), squares)
         divisors = lengths if function.endswith("_pop") else lengths - 1
         variances = squares / np.maximum(divisors, 1)
         return Values(variances if function.startswith("var") else np.sqrt(variances), divisors < 1, dictionary)
@@ -237,7 +238,8 @@ class MatchAggregates:
         """The sum of each match, from left to right; whole numbers only where none can be too large on the way."""
         if argument.type == FLOAT:
             sums = np.zeros(len(rows.lengths), np.float64)
-            self._loops["sums_of_floats"](rows.offsets, np.ascontiguousarray(values, np.float64), sums)
+            with np.errstate(invalid="ignore", over="ignore"):
+                self._loops["sums_of_floats"](rows.offsets, np.ascontiguousarray(values, np.float64), sums)
             return sums
         sums = np.zeros(len(rows.lengths), np.int64)
         if len(values):
