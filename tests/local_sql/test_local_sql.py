@@ -279,6 +279,11 @@ def test_call_that_lacks_arguments(call: str) -> None:
         run(f"SELECT {call} AS a FROM trades")
 
 
+def test_star_has_no_name() -> None:
+    with pytest.raises(kleene.QuerySyntaxError, match="cannot have a name"):
+        run("SELECT * bottom FROM trades")
+
+
 def test_deep_and_long_texts() -> None:
     with pytest.raises(kleene.KleeneError):
         run("SELECT " + "(" * 5000 + "1" + ")" * 5000)

@@ -87,7 +87,8 @@ class LocalBackend:
         query = self._translated(excerpt)
         with told(excerpt, self.database):
             found = self.database.rows(query.text, query.parameters)
-        return found if query.names is None else found.rename_columns(query.names)
+        is_known = query.names is not None and len(query.names) == found.num_columns
+        return found.rename_columns(query.names) if is_known else found
 
     def _translated(self, excerpt: Excerpt) -> Translated:
         found = translated(excerpt, {name: table.name for name, table in self.tables.items()})

@@ -134,6 +134,8 @@ def _only_select(excerpt: Excerpt, statements: list[Node]) -> Node:
     first = statements[0] if statements else None
     if not isinstance(first, exp.Query) or first.find(*others, *variables) is not None:
         raise _no_select(excerpt)
+    if any(isinstance(alias.this, exp.Star) for alias in first.find_all(exp.Alias)):
+        raise QuerySyntaxError("'*' cannot have a name", hint="Write * alone, or name single columns.")
     return first
 
 
