@@ -35,6 +35,7 @@ ARROWS = {
         "errors",
         "schema",
         "files",
+        "source",
         "watching",
         "wording",
         "remembered",
@@ -57,7 +58,7 @@ ARROWS = {
         "watching",
     },
     "program": {"api", "call", "engine", "plan", "options", "analysis", "lang", "ir", "errors", "watching"},
-    "sqltext": {"lang", "analysis", "ir", "errors", "source"},
+    "sqltext": {"lang", "analysis", "ir", "errors", "source", "schema"},
     "spark": {
         "sqltext",
         "api",
@@ -105,8 +106,9 @@ HOMES = {
     "typer": {"cli"},
     "rich": {"cli", "show", "watching"},
     "duckdb": {"local_sql"},
-    "sqlglot": {"local_sql"},
-    "pyarrow": {"local_sql", "engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
+    "sqlglot": {"local_sql", "sqltext"},
+    # of ir only regular expressions, since RE2 comes with Arrow
+    "pyarrow": {"ir", "local_sql", "engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
 }
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from kleene.analysis.analyze import analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
-from kleene.analysis.value_types import FUNCTIONS
 from kleene.call import (
     KINDS,
     Call,
@@ -38,6 +37,7 @@ from kleene.engine.sampling import sampled_statistics
 from kleene.engine.ties import tie_notes
 from kleene.errors import UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
+from kleene.ir.functions.names import FUNCTIONS
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
@@ -282,6 +282,11 @@ class Query:
                 hint="Use match, which takes streaming DataFrames.",
             )
         call.check_fits(Input.TABLE)
+        if is_row_pattern(call.definition) and not call.definition.order_by:
+            raise UnsupportedError(
+                "pieces are put in the order of ORDER BY, but the query has none",
+                hint="Add ORDER BY, or match the whole table: Query.match.",
+            )
         return Progress(call, like, snapshot)
 
     def table_function(
@@ -438,7 +443,8 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
         rows = _analyzed_rows(call.definition, rows_source.schema, rows_source.schema.hidden)
         warn(category_notes(call.definition, call.order, rows_source.ordered))
         plan = call.plan(rows)
-        table = rows_source.read(columns_read(rows, rows_source.columns.names, ()))
+        there = rows_source.columns.names
+        table = rows_source.read(columns_read(rows, there, ()) or there[:1])  # a column tells how many rows there are
         return sorted_rows(rows, with_computed_keys(rows, table)), plan
     source = open_events(events, call.order, call.type_column, call.definition)
     query = _analyzed(call.definition, source.schema, call.order.order_by)

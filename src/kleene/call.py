@@ -13,7 +13,7 @@ from typing import Any
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
 from kleene.engine.inputs import OrderKey, make_order_key
-from kleene.errors import SchemaError, UnsupportedError, shown
+from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.options import Format
 from kleene.ir.query import QueryDefinition
 from kleene.lang.sase import bind
@@ -244,8 +244,18 @@ def like_events(found: Any, events: Any, kind: str | None = None) -> Any:
     if kind == "pandas":
         return _as_pandas(found.replace_schema_metadata(None))
     if kind == "polars":
+        _check_names_differ(found.column_names)
         return _polars().from_arrow(found)
     return found
+
+
+def _check_names_differ(names: Sequence[str]) -> None:
+    twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
+    if twice is not None:
+        raise SchemaError(
+            f"the result has the column '{printable(twice)}' twice, which polars does not allow",
+            hint="Name each column once in PARTITION BY and ORDER BY, or ask for an Arrow table: as_='arrow'.",
+        )
 
 
 def _as_pandas(table: Any) -> Any:
@@ -303,13 +313,21 @@ def _leaves(events: Any) -> Sequence[Any]:
 
 
 def local_sql_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(f"kleene.local_sql.{name}")
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(
-            f"SQL without Spark needs the package '{(error.name or '').split('.')[0]}'",
-            hint="Install it: pip install 'kleene[sql]'",
-        ) from None
+    """A module of SQL in this process; an error if what it needs is missing, or too old to give the right rows."""
+    for package, least in (("duckdb", (1, 4)), ("sqlglot", (30,))):
+        try:
+            version = str(importlib.import_module(package).__version__)
+        except ModuleNotFoundError:
+            raise UnsupportedError(
+                f"SQL without Spark needs the package '{package}'", hint="Install it: pip install 'kleene[sql]'"
+            ) from None
+        if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < least:
+            wanted = ".".join(map(str, least))
+            raise UnsupportedError(
+                f"SQL without Spark needs {package} {wanted} or newer, but {version} is installed",
+                hint="Install it: pip install --upgrade 'kleene[sql]'",
+            )
+    return importlib.import_module(f"kleene.local_sql.{name}")
 
 
 def spark_module(name: str) -> ModuleType:

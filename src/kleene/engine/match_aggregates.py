@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.value_types import type_of
+from kleene.analysis.conversions import type_of
 from kleene.engine.compiled.arithmetic import EXACT_IN_FLOAT
 from kleene.engine.compiled.columns import IS_BAD, Array, Dictionary, attribute_array, computed_array
 from kleene.engine.compiled.failures import GaveUpError

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery, Component
-from kleene.analysis.value_types import type_of
+from kleene.analysis.conversions import type_of
 from kleene.engine.events import ALL_DIGITS, Events, decoded
 from kleene.engine.matches import Array, FlatMatches
 from kleene.errors import SchemaError, listed, printable

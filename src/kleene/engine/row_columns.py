@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
 from kleene.engine.compiled.columns import Array
@@ -41,7 +41,7 @@ from kleene.schema import STRING, DecimalType
 def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows) -> tuple[pa.Table, Array]:
     """The table of matches, as they were found, and the numbers of its rows in output order."""
     measures = _Measures(query, found)
-    columns = [measures.taken(name, found.matches.starts) for name in query.partition_by]
+    columns = [measures.taken(name, found.matches.starts) for name in query.partition_columns]
     columns += [measures.column(measure.expression) for measure in query.measures]
     return as_schema(columns, row_output_schema(query, found.table.schema)), measures.output_order()
 

@@ -178,12 +178,16 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """A conversion; an implicit one was put in by analysis and is not shown. A decimal has at most `digits` digits."""
+    """A conversion; an implicit one was put in by analysis and is not shown. A decimal has at most `digits` digits.
+
+    One that only `tries` is NULL where there is no such value.
+    """
 
     operand: Expr
     to: Type
     implicit: bool = False
     digits: int = MOST_DECIMAL_DIGITS
+    tries: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,37 @@ class Function(Expr):
     name: str
     arguments: tuple[Expr, ...]
     name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Expr):
+    """`x[key]`: what an array has at a place, from 0, or a map under a key; NULL where there is nothing."""
+
+    operand: Expr
+    key: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Expr):
+    """`x.name` of a struct; a name that is not exact stands for the field that differs from it in case only."""
+
+    operand: Expr
+    name: str
+    name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    exact: bool = field(default=True, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Expr):
+    """`(x, y) -> body`: an argument of functions that only Spark has."""
+
+    parameters: tuple[str, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaVariable(Expr):
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,23 @@ _RESERVED = {
         "from",
         "having",
     ),
-    *("in", "interval", "into", "is", "like", "not", "null", "or", "pattern", "return", "seq", "then", "timestamp"),
-    *("true", "when", "where", "within"),
+    *(
+        "in",
+        "interval",
+        "into",
+        "is",
+        "like",
+        "not",
+        "null",
+        "or",
+        "pattern",
+        "return",
+        "rlike",
+        "seq",
+        "then",
+        "timestamp",
+    ),
+    *("timestamp", "true", "when", "where", "within"),
     *(strategy.value for strategy in Strategy),
 }
 
@@ -180,12 +195,21 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
         case ir.Case(branches=branches, default=default):
             whens = "".join(f" WHEN {_text(condition, 0)} THEN {_text(value, 0)}" for condition, value in branches)
             return f"CASE{whens} ELSE {_text(default, 0)} END", _PRIMARY
-        case ir.Cast(operand=operand, to=to, digits=digits):
-            return f"CAST({_text(operand, 0)} AS {_type_text(to, digits)})", _PRIMARY
+        case ir.Cast(operand=operand, to=to, digits=digits, tries=tries):
+            return f"{'TRY_' if tries else ''}CAST({_text(operand, 0)} AS {_type_text(to, digits)})", _PRIMARY
         case ir.Function(name="concat", arguments=(left, right)):
             return f"{_text(left, _SUM)} || {_text(right, _SUM + 1)}", _SUM
         case ir.Function(name=name, arguments=arguments):
             return f"{name_text(name)}({', '.join(_text(argument, 0) for argument in arguments)})", _PRIMARY
+        case ir.Item(operand=operand, key=key):
+            return f"{_text(operand, _PRIMARY)}[{_text(key, 0)}]", _PRIMARY
+        case ir.Field(operand=operand, name=name):
+            return f"{_text(operand, _PRIMARY)}.{name_text(name)}", _PRIMARY
+        case ir.Lambda(parameters=parameters, body=body):
+            names = ", ".join(map(name_text, parameters))
+            return f"{names if len(parameters) == 1 else f'({names})'} -> {_text(body, 0)}", _OR
+        case ir.LambdaVariable(name=name):
+            return name_text(name), _PRIMARY
         case ir.IfPresent(predicate=predicate):
             return _text_and_binding(predicate)
     raise AssertionError(f"no text for {type(expression).__name__}")

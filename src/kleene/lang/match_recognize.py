@@ -7,6 +7,7 @@ analysis, which knows the columns.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,14 +19,15 @@ from kleene.errors import AnalysisError, QuerySyntaxError, printable
 from kleene.ir import expr as ir
 from kleene.ir.aggregates import AGGREGATES, SPARK_AGGREGATES, SYNONYMS
 from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
-from kleene.ir.paths import Step, path_text
+from kleene.ir.paths import Path, Step, path_of, path_text
 from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
-from kleene.lang.expressions import Children, Name, build, check_is_text, span_of
+from kleene.lang.expressions import Children, Name, build, check_is_text, span_of, static_steps, with_steps
 from kleene.lang.row_pattern import PatternBuilder
 from kleene.schema import INTEGER, NULL
 from kleene.source import SourceText, Span
 
+MOST_PARAMETERS = 3
 _NAVIGATION = ("first", "last", "next", "prev")
 _WITHOUT_ARGUMENTS = ("match_number", "match_sequence_number")
 _GRAMMARS = ("expressions", "row_pattern", "match_recognize")
@@ -207,16 +209,28 @@ class ClauseBuilder(PatternBuilder):
 
     # --- references and functions --------------------------------------------------------------------------------
 
-    def bare(self, meta: Meta, children: Children) -> ir.Attribute:
+    def bare(self, meta: Meta, children: Children) -> ir.Expr:
         name, *steps = children
         return _attribute(None, name, steps, span_of(meta))
 
-    def attribute(self, meta: Meta, children: Children) -> ir.Attribute:
+    def attribute(self, meta: Meta, children: Children) -> ir.Expr:
         """A column of a variable; where the first name is no variable, a part of the column of that name."""
         first, name, *steps = children
         if folded(first) in self._pattern_names:
             return _attribute(first, name, steps, span_of(meta))
         return _attribute(None, first, [str(name), *steps], span_of(meta))
+
+    def array(self, meta: Meta, children: Children) -> ir.Function:
+        word, *elements = children
+        values = tuple(element for element in elements if element is not None)
+        return ir.Function("array", values, span_of(word), span=span_of(meta))
+
+    def lambda_(self, meta: Meta, children: Children) -> ir.Lambda:
+        *names, body = children
+        parameters = {name.upper(): str(name) for name in names}
+        if len(parameters) < len(names) or len(names) > MOST_PARAMETERS:
+            raise self.fail(f"a lambda has one to {MOST_PARAMETERS} parameters, each of another name", span_of(meta))
+        return ir.Lambda(tuple(parameters.values()), _bound(body, parameters), span=span_of(meta))
 
     def all_events(self, meta: Meta, _: Children) -> ir.Events:
         return ir.Events(None, ir.Position.EACH, span=span_of(meta))
@@ -434,12 +448,29 @@ def _row_number(name_span: Span, span: Span) -> ir.Expr:
     return ir.Case(((none, ir.Literal(None, NULL, span=span)),), rows, span=span)
 
 
-def _attribute(variable: Name | None, name: Name, steps: list[Step], span: Span) -> ir.Attribute:
-    return ir.Attribute(
+def _attribute(variable: Name | None, name: Name, steps: list[Step | ir.Expr], span: Span) -> ir.Expr:
+    path, behind = static_steps(steps)
+    column = ir.Attribute(
         None if variable is None else folded(variable),
-        path_text(str(name), steps),
+        path_text(str(name), path),
         variable_span=name.span if variable is None else variable.span,
         name_span=name.span,
         exact=name.quoted,
         span=span,
     )
+    return with_steps(column, behind)
+
+
+def _bound(expression: ir.Expr, parameters: Mapping[str, str]) -> ir.Expr:
+    """The body of a lambda with its parameters, which are known by their names in capitals, in the place of columns."""
+    match expression:
+        case ir.Attribute(variable=None, name=name):
+            path = path_of(name) or Path(name, ())
+            own = parameters.get(path.column.upper())
+            if own is not None:
+                return with_steps(ir.LambdaVariable(own, span=expression.span), list(path.steps))
+        case ir.Attribute(variable=str() as variable, name=name) if variable.upper() in parameters:
+            path = path_of(name) or Path(name, ())
+            parameter = ir.LambdaVariable(parameters[variable.upper()], span=expression.span)
+            return with_steps(parameter, [path.column, *path.steps])
+    return ir.with_children(expression, lambda child: _bound(child, parameters))

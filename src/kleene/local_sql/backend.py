@@ -86,7 +86,8 @@ class LocalBackend:
     def rows(self, excerpt: Excerpt) -> pa.Table:
         query = self._translated(excerpt)
         with told(excerpt, self.database):
-            return self.database.rows(query.text, query.parameters)
+            found = self.database.rows(query.text, query.parameters)
+        return found if query.names is None else found.rename_columns(query.names)
 
     def _translated(self, excerpt: Excerpt) -> Translated:
         found = translated(excerpt, {name: table.name for name, table in self.tables.items()})

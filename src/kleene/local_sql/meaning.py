@@ -24,6 +24,7 @@ MACROS = (
     "CREATE MACRO kleene_dayofweek(x) AS dayofweek(x) + 1",
     "CREATE MACRO kleene_add_days(x, n) AS CAST(x AS DATE) + CAST(n AS INTEGER)",
     "CREATE MACRO kleene_add_months(x, n) AS CAST(CAST(x AS DATE) + to_months(CAST(n AS INTEGER)) AS DATE)",
+    "CREATE MACRO kleene_join(xs, x) AS CASE WHEN xs IS NOT NULL THEN coalesce(array_to_string(xs, x), '') END",
     # Whether an array with a NULL contains something else is unknown.
     "CREATE MACRO kleene_contains(xs, x) AS CASE WHEN x IS NULL THEN NULL WHEN list_contains(xs, x) THEN true "
     "WHEN list_has_any([true], list_transform(xs, lambda y: y IS NULL)) THEN NULL WHEN xs IS NULL THEN NULL "

@@ -11,18 +11,26 @@ Node: TypeAlias = Any
 
 def name_columns(tree: Node, dialect: Any) -> Node:
     """The tree with an alias for every expression in a SELECT list that has no name of its own."""
-    outermost = _first_select(tree)
     for select in tree.find_all(exp.Select):
-        items = []
-        for item in select.expressions:
-            is_named = isinstance(item, (exp.Alias, exp.Aliases, exp.Star)) or item.is_star or _makes_rows(item)
-            if is_named or (isinstance(item, (exp.Column, exp.Dot)) and select is not outermost):
-                items.append(item)
-            else:
-                name = item.name if isinstance(item, (exp.Column, exp.Dot)) else _name(item, dialect)
-                items.append(exp.alias_(item.copy(), name, quoted=True))
-        select.set("expressions", items)
+        select.set("expressions", [item if _has_name(item) else _named(item, dialect) for item in select.expressions])
     return tree
+
+
+def written_names(tree: Node) -> list[str] | None:
+    """The names of the result's columns as the text writes them; None if they are those of tables."""
+    select = _first_select(tree)
+    items = [] if select is None else select.expressions
+    if not items or any(item.is_star or _makes_rows(item) for item in items):
+        return None
+    return [item.alias_or_name for item in items]
+
+
+def _has_name(item: Node) -> bool:
+    return isinstance(item, (exp.Alias, exp.Aliases, exp.Column, exp.Dot)) or item.is_star or _makes_rows(item)
+
+
+def _named(item: Node, dialect: Any) -> Node:
+    return exp.alias_(item.copy(), _name(item, dialect), quoted=True)
 
 
 def _first_select(tree: Node) -> Node | None:
@@ -47,7 +55,7 @@ def _name(item: Node, dialect: Any) -> str:
         return node
 
     shown = item.copy().transform(plain, copy=False)
-    for node in reversed(list(shown.find_all(exp.Binary))):  # from the inside out
+    for node in reversed(list(shown.find_all(exp.Binary, exp.Not))):  # from the inside out
         if not isinstance(node, exp.Dot):
             group = exp.Paren()
             if node is shown:

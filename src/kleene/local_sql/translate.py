@@ -26,7 +26,7 @@ from kleene.errors import (
     printable,
 )
 from kleene.local_sql.functions import ANONYMOUS, CLASSES, TABLE_FUNCTIONS
-from kleene.local_sql.names import name_columns
+from kleene.local_sql.names import name_columns, written_names
 from kleene.source import Location
 from kleene.sqltext.statement import Excerpt
 from kleene.sqltext.tokens import tokens_of
@@ -50,6 +50,7 @@ class _AnsiSpark(Spark):  # type: ignore[misc]
 class Translated:
     text: str
     parameters: list[Any] | dict[str, Any] | None
+    names: list[str] | None  # of the columns, where the text says them
 
 
 def translated(excerpt: Excerpt, tables: Mapping[str, str]) -> Translated:
@@ -58,11 +59,13 @@ def translated(excerpt: Excerpt, tables: Mapping[str, str]) -> Translated:
     `tables` are the names of what it may read, by the same in small letters.
     """
     try:
+        _check_begins_select(excerpt)
         tree = _only_select(excerpt, _parsed(excerpt))
         _check_tables(excerpt, tree, tables)
         _check_functions(excerpt, tree)
         parameters = _parameters(excerpt, tree)
         tree = name_columns(tree, _AnsiSpark)
+        names = written_names(tree)
         for rewrite in _REWRITES:
             tree = tree.transform(rewrite, copy=False)
         text = tree.sql(dialect="duckdb", identify=True, comments=False, unsupported_level=ErrorLevel.RAISE)
@@ -72,7 +75,7 @@ def translated(excerpt: Excerpt, tables: Mapping[str, str]) -> Translated:
         raise
     except SqlglotError as error:
         raise UnsupportedError(f"in process, this text cannot be run: {_first_line(error)}", hint=_ON_SPARK) from None
-    return Translated(text, parameters)
+    return Translated(text, parameters, names)
 
 
 def _parsed(excerpt: Excerpt) -> list[Node]:
@@ -108,7 +111,6 @@ def _only_select(excerpt: Excerpt, statements: list[Node]) -> Node:
             f"the text has {len(statements)} statements, but in process it may have only one SELECT",
             hint="Run each in a call of its own.",
         )
-    first = statements[0] if statements else None
     others = (
         exp.Insert,
         exp.Update,
@@ -118,19 +120,29 @@ def _only_select(excerpt: Excerpt, statements: list[Node]) -> Node:
         exp.Drop,
         exp.Command,
         exp.Into,
-        exp.Parameter,
-        exp.SessionParameter,
         exp.Use,
         exp.Set,
     )
-    if not isinstance(first, exp.Query) or first.find(*others) is not None:
-        begun = next(iter(tokens_of(excerpt.text)), None)
-        raise UnsupportedError(
-            "in process, a text is one SELECT, which may begin with WITH",
-            None if begun is None else excerpt.locate(begun.start, begun.end),
-            "It reads the tables that you give, and changes nothing. " + _ON_SPARK,
-        )
+    variables = (exp.Parameter, exp.SessionParameter)
+    first = statements[0] if statements else None
+    if not isinstance(first, exp.Query) or first.find(*others, *variables) is not None:
+        raise _no_select(excerpt)
     return first
+
+
+def _check_begins_select(excerpt: Excerpt) -> None:
+    words = [token.word for token in tokens_of(excerpt.text) if token.text != "("]
+    if not words or words[0] not in ("SELECT", "WITH", "FROM", "VALUES"):
+        raise _no_select(excerpt)
+
+
+def _no_select(excerpt: Excerpt) -> UnsupportedError:
+    begun = next(iter(tokens_of(excerpt.text)), None)
+    return UnsupportedError(
+        "in process, a text is one SELECT, which may begin with WITH",
+        None if begun is None else excerpt.locate(begun.start, begun.end),
+        "It reads the tables that you give, and changes nothing. " + _ON_SPARK,
+    )
 
 
 def _check_tables(excerpt: Excerpt, tree: Node, tables: Mapping[str, str]) -> None:
@@ -213,7 +225,7 @@ def _no_function(excerpt: Excerpt, name: str) -> UnsupportedError:
 def _parameters(excerpt: Excerpt, tree: Node) -> list[Any] | dict[str, Any] | None:
     """The values of the parameters that the text has, which get names of ours."""
     marks = list(tree.find_all(exp.Placeholder, bfs=False))
-    named = [node for node in marks if node.name]
+    named = [node for node in marks if node.args.get("this")]
     if not marks:
         return None
     if len(named) < len(marks):
@@ -247,7 +259,7 @@ _TEXT = {exp.DataType.Type[name] for name in ("TEXT", "VARCHAR", "CHAR")}
 
 
 def _cast(node: Node) -> Node:
-    if not isinstance(node, (exp.Cast, exp.TryCast)) or isinstance(node.this, exp.Literal):
+    if not isinstance(node, (exp.Cast, exp.TryCast)) or (isinstance(node.this, exp.Literal) and node.this.is_int):
         return node
     kind = node.to.this
     if kind in _WHOLE:
@@ -278,6 +290,8 @@ def _function(node: Node) -> Node:
     match node:
         case exp.Substring() if not _is_positive(node.args.get("start")):
             node.set("start", _call("kleene_start", node.args["start"]))
+        case exp.IsNan():
+            return exp.Coalesce(this=node.copy(), expressions=[exp.false()])
         case exp.TsOrDsAdd():
             return _call("kleene_add_days", node.this, exp.paren(node.expression))
         case exp.AddMonths():
@@ -292,6 +306,8 @@ def _function(node: Node) -> Node:
             return _call("arg_max_null", node.this, node.expression)
         case exp.ArgMin():
             return _call("arg_min_null", node.this, node.expression)
+        case exp.ArrayToString() if node.args.get("null") is None:
+            return _call("kleene_join", node.this, node.expression)
         case exp.ArrayContains():
             return _call("kleene_contains", node.this, node.expression)
         case exp.Anonymous():

@@ -16,15 +16,16 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
-from kleene.analysis.value_types import FUNCTIONS
-from kleene.errors import AnalysisError, UnsupportedError, printable
+from kleene.errors import AnalysisError, KleeneError, UnsupportedError, printable
 from kleene.ir import expr as ir
 from kleene.ir.aggregates import aggregated_variable, is_of_spark
+from kleene.ir.functions.names import is_known
 from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text
 from kleene.source import SourceText
-from kleene.spark.expressions import Columns, called, literal_column
+from kleene.spark.expressions import Columns, literal_column
+from kleene.spark.functions import by_name
 from kleene.spark.names import quoted_column
 
 _HIDDEN = "__kleene_"
@@ -121,6 +122,8 @@ class Prepared:
         try:
             frame = self.frame.withColumn(name, Columns(self.frame, self.definition.source).of(expression))
             _ = frame.schema  # by Spark Connect nobody knows before whether there is such a column
+        except KleeneError:
+            raise
         except Exception as error:  # what is nested too deep for Spark Connect is not one of PySpark's own errors
             raise self._refused_by_spark(error, expression) from None
         return frame
@@ -155,12 +158,17 @@ class Prepared:
     def _error_in(self, found: DataFrame, measures: list[_Afterwards]) -> Exception | None:
         try:
             _ = self._with_measures(found, measures).schema
+        except KleeneError:
+            raise
         except Exception as error:
             return error
         return None
 
     def _with_measures(self, found: DataFrame, measures: list[_Afterwards]) -> DataFrame:
-        wanted = {name: quoted_column(name) for name in found.columns}
+        # A column that PARTITION BY and ORDER BY name twice is there twice.
+        names = [f"{_HIDDEN}again_{n}" if name in found.columns[:n] else name for n, name in enumerate(found.columns)]
+        wanted = {name: quoted_column(name).alias(shown) for name, shown in zip(names, found.columns, strict=True)}
+        found = found if names == found.columns else found.toDF(*names)
         aggregates = [aggregate for measure in measures for aggregate in measure.aggregates]
         if aggregates:
             # Once: each lateral join makes Spark plan all that comes before it twice.
@@ -223,6 +231,8 @@ class _Afterwards:
         """What is left for Spark of the expression; what holds no foreign function is a value that Kleene computes."""
         if isinstance(expression, ir.Literal):
             return expression
+        if any(isinstance(node, (ir.Lambda, ir.LambdaVariable)) for node in ir.walk(expression)):
+            return ir.with_children(expression, self.of)  # only Spark knows what its parameters are
         if not any(_is_foreign(node) for node in ir.walk(expression)):
             return _attribute(self._part(expression))
         if isinstance(expression, ir.Aggregate) and is_of_spark(expression):
@@ -256,7 +266,7 @@ class _Afterwards:
                 arrays.append(self._array(aggregate, argument))
                 arguments.append(quoted_column(arrays[-1]))
         name = f"{_HIDDEN}aggregate_{self.number}_{len(self.aggregates)}"
-        self.aggregates.append(_Aggregate(name, called(aggregate.function, arguments), tuple(arrays), aggregate))
+        self.aggregates.append(_Aggregate(name, by_name(aggregate.function, arguments), tuple(arrays), aggregate))
         return name
 
     def _array(self, aggregate: ir.Aggregate, argument: ir.Expr) -> str:
@@ -270,7 +280,7 @@ def _attribute(name: str) -> ir.Attribute:
 
 
 def _is_foreign(node: ir.Expr) -> bool:
-    return is_of_spark(node) or (isinstance(node, ir.Function) and node.name not in FUNCTIONS)
+    return is_of_spark(node) or (isinstance(node, ir.Function) and not is_known(node))
 
 
 def _mentions_a_match(expression: ir.Expr) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
@@ -208,7 +208,8 @@ class _Generator(PatternCode):
     def module(self) -> GeneratedRows:
         self._check_match_numbers()
         classify, left = self._classify()
-        head = "fits_run(variable, row, start, number, begin, end, ri, rf, columns, ki, kf)"
+        match = "number, stack_state, variable_of"
+        head = f"fits_run(variable, row, start, {match}, begin, end, ri, rf, columns, ki, kf)"
         fits_run = self.tests(head, left, lambda name: _OfMatchSoFar(self.query, name, generator=self))
         looks = any(left.values())
         run_variables = sum(1 << n for n, name in enumerate(self.tables.variables) if left[name])
@@ -435,7 +436,7 @@ class _Neighbours(Reader):
             case ir.Attribute(variable=variable) if self._is_own(variable):
                 return Reader.read(self, expression, code)
             case ir.Navigation(variable=variable, from_last=True, offset=0, shift=shift) if self._is_own(variable):
-                return shifted(expression, "row", shift or 0, code)
+                return shifted(expression, "row", shift or 0, code, at_row=self._at_row)
             case ir.Classifier(variable=variable) if self._is_own(variable):
                 return Scalar(code.layout.string(self.own))
             case ir.MatchNumber() if self.for_aggregate:
@@ -444,6 +445,21 @@ class _Neighbours(Reader):
 
     def _of_match(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         raise _LooksAtMatchError
+
+    def _at_row(self, row: str) -> Reader:
+        return AtRow(row)
+
+    def navigated(self, expression: ir.Expr) -> ir.Navigation | None:
+        """The expression as a value of one row that it navigates to, if it reads no other."""
+        inner = list(_outermost_navigations(expression))
+        first = inner[0] if inner else None
+        if not isinstance(first, ir.Navigation):
+            return None
+        same = all(isinstance(one, ir.Navigation) and replace(one, argument=first.argument) == first for one in inner)
+        names_variables = any(isinstance(node, ir.Classifier) for node in ir.walk(expression))
+        if not same or names_variables:
+            return None
+        return replace(first, argument=_without_navigations(expression), type=expression.type)
 
     def _is_own(self, variable: str | None) -> bool:
         return self.for_aggregate or variable is None or self.own in self.query.members[variable]
@@ -463,6 +479,13 @@ class _Neighbours(Reader):
     def _can_read(self, variables: set[object]) -> bool:
         return variables <= {None}
 
+    def of_navigated(self, navigation: ir.Navigation, code: Code) -> Scalar | Truth:
+        nothing = code.for_nulls(navigation.argument)
+        is_near = navigation.from_last and not navigation.offset and self._is_own(navigation.variable)
+        if not is_near:
+            return self._of_match(navigation, code)
+        return shifted(navigation, "row", navigation.shift or 0, code, at_row=self._at_row, absent_value=nothing)
+
 
 @dataclass(slots=True)
 class _EarlierRow(AtRow):
@@ -472,8 +495,49 @@ class _EarlierRow(AtRow):
         return Scalar("number") if isinstance(expression, ir.MatchNumber) else AtRow.read(self, expression, code)
 
 
-def shifted(navigation: ir.Navigation, row: str, shift: int, code: Code, missing: str | None = None) -> Scalar | Truth:
-    """The value of the navigation's argument `shift` rows from the row, NULL outside of the partition."""
+@dataclass(slots=True)
+class _RowOfMatch(AtRow):
+    """Reads a row by its place; of the rows of the match so far the variables are known."""
+
+    variables: tuple[str, ...] = field(kw_only=True)
+
+    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
+        if not isinstance(expression, ir.Classifier):
+            return AtRow.read(self, expression, code)
+        is_earlier = f"start <= {self.row} < row"
+        earlier = f"variable_of[stack_state[{self.row} - start + 1 if {is_earlier} else 0]]"
+        number = code.temp(f"({earlier} if {is_earlier} else variable)")
+        *names, found = (code.layout.string(name) for name in self.variables)
+        for at, name in reversed(list(enumerate(names))):
+            found = f"({name} if {number} == {at} else {found})"
+        return Scalar(code.temp(found), f"({self.row} < start or {self.row} > row)")
+
+
+def _outermost_navigations(expression: ir.Expr) -> Iterator[ir.Expr]:
+    """The navigations in an expression, and whatever else in it depends on rows."""
+    if isinstance(expression, (ir.Navigation, ir.Attribute, ir.Aggregate, ir.Classifier, ir.MatchNumber, ir.Events)):
+        yield expression
+    else:
+        for child in ir.children(expression):
+            yield from _outermost_navigations(child)
+
+
+def _without_navigations(expression: ir.Expr) -> ir.Expr:
+    if isinstance(expression, ir.Navigation):
+        return expression.argument
+    return ir.with_children(expression, _without_navigations)
+
+
+def shifted(
+    navigation: ir.Navigation,
+    row: str,
+    shift: int,
+    code: Code,
+    missing: str | None = None,
+    at_row: Callable[[str], Reader] = AtRow,
+    absent_value: Scalar | Truth | None = None,
+) -> Scalar | Truth:
+    """The value of the navigation's argument `shift` rows from the row; outside of the partition NULL, or as given."""
     shift = max(-MOST_ROWS, min(shift, MOST_ROWS))  # beyond all rows is beyond all rows
     there = code.temp(f"{row} + {shift}") if shift else row
     outside = None
@@ -485,9 +549,11 @@ def shifted(navigation: ir.Navigation, row: str, shift: int, code: Code, missing
     else:
         absent = code.temp(absent)
         inside = code.temp(f"(row if {absent} else {there})")
-    found = code.scalar(navigation.argument, AtRow(inside))
+    found = code.scalar(navigation.argument, at_row(inside))
     if navigation.argument.type == BOOLEAN:
-        found = as_scalar(code.truth(navigation.argument, AtRow(inside)))
+        found = as_scalar(code.truth(navigation.argument, at_row(inside)))
+    if absent is not None and absent_value is not None:
+        return code.either(absent, absent_value, found, navigation)
     if absent is not None:
         null = absent if found.null is None else f"({absent} or {found.null})"
         bad = None if found.bad is None else f"(not {absent} and {found.bad})"
@@ -500,6 +566,9 @@ class _OfMatchSoFar(_Neighbours):
     """Reads the row that is tried, which counts as the last of the match, and the registers that include it."""
 
     generator: _Generator = field(kw_only=True)
+
+    def _at_row(self, row: str) -> Reader:
+        return _RowOfMatch(row, variables=self.generator.tables.variables)
 
     def _of_match(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         match expression:
@@ -517,7 +586,9 @@ class _OfMatchSoFar(_Neighbours):
                 return Scalar("number")
         raise NotExpressibleError(f"{type(expression).__name__} in a condition")
 
-    def _navigate(self, navigation: ir.Navigation, code: Code) -> Scalar | Truth:
+    def _navigate(
+        self, navigation: ir.Navigation, code: Code, absent_value: Scalar | Truth | None = None
+    ) -> Scalar | Truth:
         variable, shift = navigation.variable, navigation.shift or 0
         offset = min(navigation.offset, MOST_ROWS)
         if variable is None:
@@ -525,9 +596,15 @@ class _OfMatchSoFar(_Neighbours):
             place = f"row - {offset}" if navigation.from_last else f"start + {offset}"
             place = code.temp(place)
             missing = f"({place} < start)" if navigation.from_last else f"({place} > row)"
-            return shifted(navigation, place, shift, code, missing)
+            return shifted(navigation, place, shift, code, missing, self._at_row, absent_value)
         place = code.temp(self.generator.current(self.generator.row_register(variable, navigation.from_last, offset)))
-        return shifted(navigation, place, shift, code, f"({place} < 0)")
+        return shifted(navigation, place, shift, code, f"({place} < 0)", self._at_row, absent_value)
+
+    def of_navigated(self, navigation: ir.Navigation, code: Code) -> Scalar | Truth:
+        is_near = navigation.from_last and not navigation.offset and self._is_own(navigation.variable)
+        if is_near:
+            return _Neighbours.of_navigated(self, navigation, code)
+        return self._navigate(navigation, code, code.for_nulls(navigation.argument))
 
     def _aggregate(self, aggregate: ir.Aggregate, code: Code) -> Scalar | Truth:
         if aggregate.order:

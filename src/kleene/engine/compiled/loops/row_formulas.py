@@ -50,5 +50,8 @@ def unbind(variable, depth, ri, rf):
     """Puts back what `bind` changed."""
 
 
-def fits_run(variable, row, start, number, begin, end, ri, rf, columns, ki, kf):
-    """Whether the part of the variable's condition that looks at the match holds, the row being its last."""
+def fits_run(variable, row, start, number, stack_state, variable_of, begin, end, ri, rf, columns, ki, kf):
+    """Whether the part of the variable's condition that looks at the match holds, the row being its last.
+
+    The state of the match's row k, before this one, is stack_state[k + 1].
+    """

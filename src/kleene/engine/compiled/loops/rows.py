@@ -220,7 +220,8 @@ def search(st, groups, bits, times, automaton, failed, frames, stack, matched, s
                         status = problem
                         break
                 if LOOKS_AT_MATCH and (RUN_VARIABLES >> variable) & 1:
-                    fits = fits_run(variable, row, start, number, begin, seen_end, ri, rf, columns, ki, kf)
+                    match = (number, stack_state, variable_of)
+                    fits = fits_run(variable, row, start, *match, begin, seen_end, ri, rf, columns, ki, kf)
                     if fits < 0:
                         status = fits
                         break
