@@ -545,7 +545,8 @@ def _call(call: ir.Function, arguments: list[Any]) -> Any:
         case "pmod":
             return _positive_remainder(*arguments)
         case "sign":
-            return math.copysign(1.0, arguments[0]) if arguments[0] else arguments[0]
+            value = arguments[0]
+            return math.copysign(1.0, value) if value < 0 or value > 0 else value
     if name.startswith(("date_", "unix_")):
         return _time_function(call, arguments)
     return _float_function(name, arguments)
