@@ -22,7 +22,12 @@ DAYS = [
 ]
 TIMES = [
     *(datetime(2024, 2, 29, 23, 59, 59, 999_999), datetime(1969, 12, 31, 23, 59, 59, 500_000), None),
-    *(datetime(2024, 3, 31, 2, 30), datetime(2024, 10, 27, 2, 30, 15), datetime(2000, 1, 1), datetime(1960, 5, 5, 5, 5, 5)),
+    *(
+        datetime(2024, 3, 31, 2, 30),
+        datetime(2024, 10, 27, 2, 30, 15),
+        datetime(2000, 1, 1),
+        datetime(1960, 5, 5, 5, 5, 5),
+    ),
     *(datetime(2024, 12, 30, 12), datetime(2021, 1, 3, 0, 0, 1), datetime(1970, 1, 1), datetime(2038, 1, 19, 3, 14, 8)),
     datetime(1900, 1, 1, 0, 0, 0, 1),
 ]
@@ -125,8 +130,21 @@ def test_functions_are_the_same_on_spark_and_around_functions_of_spark(spark) ->
         assert list(map(shown, one)) == list(map(shown, other)), text
 
 
-ZONED = ["hour(z)", "day(z)", "date_diff(z, d)", "date_trunc('DAY', z)", "date_trunc('HOUR', z)", "date_trunc('WEEK', z)"]
-ZONED += ["EXTRACT(MINUTE FROM z)", "unix_timestamp(z)", "date_trunc('QUARTER', z)", "date_add(z, 1)", "date_trunc('x', z)"]
+ZONED = [
+    "hour(z)",
+    "day(z)",
+    "date_diff(z, d)",
+    "date_trunc('DAY', z)",
+    "date_trunc('HOUR', z)",
+    "date_trunc('WEEK', z)",
+]
+ZONED += [
+    "EXTRACT(MINUTE FROM z)",
+    "unix_timestamp(z)",
+    "date_trunc('QUARTER', z)",
+    "date_add(z, 1)",
+    "date_trunc('x', z)",
+]
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata", "UTC"])
@@ -154,7 +172,20 @@ def test_times_with_a_zone_are_read_on_its_clock(spark, zone: str) -> None:
         assert on_spark.column(number).to_pylist() == wanted, text
 
 
-UNITS = ["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "mm", "no"]
+UNITS = [
+    "YEAR",
+    "QUARTER",
+    "MONTH",
+    "WEEK",
+    "DAY",
+    "HOUR",
+    "MINUTE",
+    "SECOND",
+    "MILLISECOND",
+    "MICROSECOND",
+    "mm",
+    "no",
+]
 
 
 def test_times_without_a_zone_are_truncated_as_in_utc(spark) -> None:
@@ -162,7 +193,11 @@ def test_times_without_a_zone_are_truncated_as_in_utc(spark) -> None:
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:
-        native = spark.createDataFrame(TABLE).orderBy("t").selectExpr(*(f"CAST({text} AS timestamp_ntz)" for text in expressions))
+        native = (
+            spark.createDataFrame(TABLE)
+            .orderBy("t")
+            .selectExpr(*(f"CAST({text} AS timestamp_ntz)" for text in expressions))
+        )
         wanted = native.toArrow()
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
