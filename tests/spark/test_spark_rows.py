@@ -14,13 +14,13 @@ from tweets import TWEETS
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
 
-@pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", load_rows("rows", where="spark"), ids=lambda case: case.name)
 def test_row_pattern_case_on_spark(case: RowCase, either_spark) -> None:
     frame = either_spark.createDataFrame(case.table, spark_schema(case.table.schema))
     check_rows(case, kleene.match_recognize(case.item["clause"]).match(frame).toArrow())
 
 
-@pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", load_rows("regex", where="spark"), ids=lambda case: case.name)
 def test_regex_case_on_spark(case: RowCase, either_spark) -> None:
     frame = either_spark.createDataFrame(case.table, spark_schema(case.table.schema))
     check_rows(case, regex_of(case).match(frame).toArrow())

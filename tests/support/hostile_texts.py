@@ -47,7 +47,7 @@ def examples() -> list[tuple[str, str, Any, dict[str, Any]]]:
     cases = [*load_all(), *load("errors.toml")]
     found = [("sase", case.query, case.inputs, case.options) for case in cases if not case.is_program]
     for errors in (False, True):
-        found += [("rows", case.item["clause"], case.table, {}) for case in load_rows("rows", errors)]
+        found += [("rows", case.item["clause"], case.table, {}) for case in load_rows("rows", errors, where=None)]
     return found + [("regex", "", case, {}) for case in load_rows("regex")]
 
 

@@ -17,7 +17,6 @@ from kleene.analysis.value_types import condition, typed
 from kleene.errors import (
     AnalysisError,
     KleeneWarning,
-    QuerySyntaxError,
     SchemaError,
     did_you_mean,
     listed,
@@ -76,6 +75,8 @@ class AnalyzedRowPattern:
     """`computed` are the keys that are not columns: they are added to the input under the names given here.
 
     `hidden` are columns that were added to the input for the query's sake, and are not part of its rows.
+    `order_by` has each column once; it is empty where the query gives no order. `partition_columns` and
+    `order_columns` are what the items of these clauses give out, repeated where they are repeated.
     """
 
     definition: QueryDefinition
@@ -89,6 +90,14 @@ class AnalyzedRowPattern:
     warnings: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
     frame: AnalyzedFrame | None = None  # of a window
+    partition_columns: tuple[str, ...] = ()
+    order_columns: tuple[str, ...] = ()
+
+    @property
+    def measured_column(self) -> str | None:
+        """The column whose values the window bounds; None where there is no window, or where it counts rows."""
+        window = self.definition.window
+        return None if window is None or window.unit is WindowUnit.EVENTS else self.order_by[0].name
 
     @property
     def rows_per_match(self) -> RowsPerMatch:
@@ -129,11 +138,11 @@ def analyze_row_pattern(
     frame, end = analysis.frame()
     if end is not None:
         computed[FRAME_END] = end
-    order_by = tuple(
-        SortColumn(analysis.key_name(item.expression, names), item.descending, item.nulls_first)
-        for item in definition.order_by
-    )
-    time_type = type_of(sort_keys[order_by[0].name])
+    named = [(analysis.key_name(item.expression, names), item) for item in definition.order_by]
+    order_by: dict[str, SortColumn] = {}
+    for name, item in named:  # among equals of the first, a second item has nothing to decide
+        order_by.setdefault(name, SortColumn(name, item.descending, item.nulls_first))
+    time_type = type_of(sort_keys[named[0][0]]) if named else UNKNOWN
     analysis.check_window(time_type)
     conditions = tuple(
         (item.variable, analysis.said_in(item.source).condition(item.condition)) for item in definition.definitions
@@ -144,18 +153,21 @@ def analyze_row_pattern(
     )
     partition_by = tuple(keys)
     analysis.check_output(partition_by, set(computed) - set(hidden))
+    unseen = frozenset([*hidden, *computed])
     return AnalyzedRowPattern(
         definition,
         schema,
         tuple(computed.items()),
         partition_by,
-        order_by,
+        tuple(order_by.values()),
         time_type,
         conditions,
         measures,
         tuple(analysis.unused_predicates()),
-        frozenset([*hidden, *computed]),
+        unseen,
         frame,
+        tuple(analysis.key_name(item, names) for item in definition.partition_by),
+        tuple(name for name, _ in named if name not in unseen),
     )
 
 
@@ -165,7 +177,7 @@ def check_measure_names(definition: QueryDefinition, schema: Schema, partition_b
 
 
 def wrong_frame_end(value: object) -> str:
-    return f"a frame cannot end {'NULL' if value is None else value} rows further"
+    return "the end of a frame is NULL" if value is None else f"the end of a frame is negative: {value} rows"
 
 
 class _Analysis:
@@ -253,10 +265,6 @@ class _Analysis:
         definition = self.definition
         if definition.selection is Selection.FIRST_COMPLETED:
             self._check_regular_expression()
-        if not definition.order_by:
-            raise QuerySyntaxError(
-                "the clause has no ORDER BY, so its rows would have no order", hint="Add: ORDER BY ts"
-            )
         if definition.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
             for exclusion in _exclusions(definition.pattern):
                 raise self.fail(
@@ -291,7 +299,15 @@ class _Analysis:
 
     def check_window(self, time_type: Type) -> None:
         window = self.definition.window
-        if window is None or time_type == UNKNOWN or window.unit is WindowUnit.EVENTS:
+        if window is None or window.unit is WindowUnit.EVENTS:
+            return
+        if not self.definition.order_by:
+            raise self.fail(
+                "WITHIN measures the first column of ORDER BY, but there is no ORDER BY",
+                window.span,
+                "Add ORDER BY, or count rows: WITHIN 100 ROWS.",
+            )
+        if time_type == UNKNOWN:
             return
         is_time = isinstance(time_type, TimestampType) or time_type == DATE
         if window.unit is WindowUnit.TIME and not is_time:

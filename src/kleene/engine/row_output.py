@@ -65,6 +65,8 @@ class OutputRow:
 def row_output_schema(query: AnalyzedRowPattern, columns: pa.Schema) -> pa.Schema:
     """ONE ROW: partition columns, measures. ALL ROWS: partition columns, order columns, measures, the rest.
 
+    A column that PARTITION BY and ORDER BY name twice is there twice.
+
     A window: the columns of the input, then the measures.
     """
     measures = [arrow_field(measure.expression, columns).with_name(measure.name) for measure in query.measures]
@@ -77,11 +79,10 @@ def _column_names(query: AnalyzedRowPattern, columns: pa.Schema) -> tuple[list[s
     if query.definition.selection is Selection.FIRST_COMPLETED:
         return [], []
     if query.rows_per_match is RowsPerMatch.ONE:
-        return list(query.partition_by), []
+        return list(query.partition_columns), []
     if query.rows_per_match is RowsPerMatch.EACH_ROW:
         return [name for name in columns.names if name not in query.hidden], []
-    order = [column.name for column in query.order_by if column.name not in query.hidden]
-    before = list(dict.fromkeys([*query.partition_by, *order]))
+    before = [*query.partition_columns, *query.order_columns]
     return before, [name for name in columns.names if name not in before and name not in query.hidden]
 
 

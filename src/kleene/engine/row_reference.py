@@ -88,7 +88,8 @@ class PartitionMatcher:
         self._conditions = dict(query.conditions)
         self._members = query.members
         self._all = Visible(0, count)
-        self._times = times_of(columns[query.order_by[0].name], query.time_type) if query.definition.window else []
+        measured = query.measured_column
+        self._times = [] if measured is None else times_of(columns[measured], query.time_type)
 
     def matches(self) -> Iterator[RowMatch]:
         if self._query.definition.selection is Selection.ALL_MATCHES:

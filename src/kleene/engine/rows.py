@@ -49,7 +49,7 @@ def with_computed_keys(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
 
 
 def sorted_rows(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
-    """The rows in the order of ORDER BY; equal ones keep the order of the input, since each sort is stable."""
+    """The rows in the order of ORDER BY, if there is one; equal ones stay in the order of the input."""
     strict = tuple(column.name for column in query.order_by if column.nulls_first is None)
     check_order_key(table, strict)
     return table_in_order(table, query.order_by)
@@ -93,8 +93,8 @@ def _interpreted_rows(
 ) -> Iterator[OutputRow]:
     assert query.schema is not None
     used = [condition for _, condition in query.conditions] + computed_measures(query)
-    times = [query.order_by[0].name] if query.definition.window else []
-    columns = _plain_columns(used, query.schema, table, {**dict.fromkeys(times, query.time_type)})
+    measured = query.measured_column
+    columns = _plain_columns(used, query.schema, table, {} if measured is None else {measured: query.time_type})
     place = 0
     for positions in _partitions(query, table):
         here = {name: [values[position] for position in positions] for name, values in columns.items()}

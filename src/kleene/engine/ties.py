@@ -103,7 +103,7 @@ def _rule_of_events(plan: Plan, query: AnalyzedQuery, names: Listed[str]) -> Tie
 
 
 def _rule_of_rows(query: AnalyzedRowPattern, names: Listed[str]) -> TieRule | None:
-    if _is_one_row(query.definition.pattern) and not _looks_around(query):
+    if not query.order_by or (_is_one_row(query.definition.pattern) and not _looks_around(query)):
         return None
     order = tuple(column.name for column in query.order_by)
     known = (*order, *query.partition_by)

@@ -83,7 +83,8 @@ def row_query_text(query: QueryDefinition) -> str:
     lines: list[str] = []
     if query.partition_by:
         lines.append("PARTITION BY " + ", ".join(map(_expression_text, query.partition_by)))
-    lines.append("ORDER BY " + ", ".join(map(_sort_key_text, query.order_by)))
+    if query.order_by:
+        lines.append("ORDER BY " + ", ".join(map(_sort_key_text, query.order_by)))
     if query.measures:
         measures = (f"{_expression_text(item.expression)} AS {_quoted_measure(item.name)}" for item in query.measures)
         lines.append("MEASURES " + ", ".join(measures))

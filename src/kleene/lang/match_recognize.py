@@ -24,10 +24,12 @@ from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
 from kleene.lang.expressions import Children, Name, build, check_is_text, span_of, static_steps, with_steps
 from kleene.lang.row_pattern import PatternBuilder
+from kleene.schema import INTEGER, NULL
 from kleene.source import SourceText, Span
 
 MOST_PARAMETERS = 3
 _NAVIGATION = ("first", "last", "next", "prev")
+_WITHOUT_ARGUMENTS = ("match_number", "match_sequence_number")
 _GRAMMARS = ("expressions", "row_pattern", "match_recognize")
 
 
@@ -131,7 +133,7 @@ class ClauseBuilder(PatternBuilder):
         return {"measures": tuple(child for child in children if isinstance(child, Measure))}
 
     def measure(self, meta: Meta, children: Children) -> Measure:
-        expression, _, name = children
+        expression, *_, name = children
         if name is None:
             raise self.fail("a measure needs a name", span_of(meta), "Write: MEASURES expression AS name")
         return Measure(str(name), self.checked(expression), name.span)
@@ -163,6 +165,13 @@ class ClauseBuilder(PatternBuilder):
         which, name = children[1], children[-1]
         first = isinstance(which, Token) and which.type == "FIRST_WORD"
         return AfterMatch(Skip.TO_FIRST if first else Skip.TO_LAST, folded(name), name.span)
+
+    def seeking(self, meta: Meta, children: Children) -> dict[str, Any]:
+        raise self.fail(
+            f"{children[0].upper()} is a word of windows, and means nothing in MATCH_RECOGNIZE",
+            span_of(meta),
+            "Leave it out, or move the pattern into a window: OVER ( … ROWS BETWEEN CURRENT ROW AND … PATTERN ( … )).",
+        )
 
     def pattern_clause(self, _: Meta, children: Children) -> dict[str, Any]:
         return {"pattern": children[-1]}
@@ -282,10 +291,13 @@ class ClauseBuilder(PatternBuilder):
         for argument in arguments:
             if isinstance(argument, ir.Events):
                 raise self.illegal(f"only COUNT takes *, but this is {printable(name)}", argument.span)
+        if function in _WITHOUT_ARGUMENTS and arguments:
+            word = function.upper()
+            raise self.illegal(f"{word} takes no arguments", name.span, f"Write: {word}()")
         if function == "match_number":
-            if arguments:
-                raise self.illegal("MATCH_NUMBER takes no arguments", name.span, "Write: MATCH_NUMBER()")
             return ir.MatchNumber(span=span)
+        if function == "match_sequence_number":
+            return _row_number(name.span, span)
         return ir.Function(function, tuple(arguments), name.span, span=span)
 
     def _classifier(
@@ -427,6 +439,13 @@ class _Filter:
 class _Arguments:
     values: Children
     order: _Order | None
+
+
+def _row_number(name_span: Span, span: Span) -> ir.Expr:
+    """MATCH_SEQUENCE_NUMBER(), as Snowflake has it: RUNNING count(*), but NULL where there is no row to number."""
+    rows = ir.Aggregate("count", ir.Events(None, ir.Position.EACH, span=span), name_span=name_span, span=span)
+    none = ir.Comparison("=", rows, ir.Literal(0, INTEGER, span=span), span=span)
+    return ir.Case(((none, ir.Literal(None, NULL, span=span)),), rows, span=span)
 
 
 def _attribute(variable: Name | None, name: Name, steps: list[Step | ir.Expr], span: Span) -> ir.Expr:

@@ -56,14 +56,18 @@ class PatternBuilder(ExpressionBuilder):
         return found
 
     def permute(self, meta: Meta, children: Children) -> Pattern:
-        elements = tuple(child for child in children if isinstance(child, Pattern))
-        if any(element == Sequence(()) for element in elements):
+        elements = tuple(children[1:])
+        if None in elements:
             raise self.fail("PERMUTE needs patterns to permute", span_of(meta), "Write: PERMUTE(A, B)")
         if len(elements) > MOST_PERMUTED:
             raise self.fail(
                 f"PERMUTE takes at most {MOST_PERMUTED} patterns: there are {len(elements)}! orders", span_of(meta)
             )
         return Permutation(elements, span=span_of(meta))
+
+    def permuted(self, _: Meta, children: Children) -> Pattern | None:
+        found: Pattern | None = children[0]
+        return found
 
     def exclude(self, meta: Meta, children: Children) -> Pattern:
         return Exclusion(children[1], span=span_of(meta))
@@ -76,13 +80,11 @@ class PatternBuilder(ExpressionBuilder):
 
     def repeat(self, meta: Meta, children: Children) -> Pattern:
         element, quantifier = children
-        if isinstance(element, Anchor):
-            raise self.fail("an anchor cannot be repeated", span_of(quantifier), "Leave the quantifier out.")
         text = re.sub(r"\s", "", quantifier)
         return self.repeated(element, text, span_of(meta), quantifier)
 
     def repeated(self, element: Pattern, text: str, span: Span, quantifier: Token) -> Pattern:
-        """The element under a quantifier: * + ? {n} {n,} {,m} {n,m}, each with ? behind it to prefer fewer."""
+        """The element under a quantifier: * + ? {n} {n,} {,m} {n,m} {,}, each with ? behind it to prefer fewer."""
         greedy = not (text.endswith("?") and len(text) > 1)
         least, most = self._bounds(text if greedy else text[:-1], quantifier)
         return Repeat(element, least, most, greedy, span=span)
@@ -91,9 +93,9 @@ class PatternBuilder(ExpressionBuilder):
         if text in _QUANTIFIERS:
             return _QUANTIFIERS[text]
         low, comma, high = text[1:-1].partition(",")
-        if not (low or high):
+        if not (low or comma):
             raise self.fail(
-                "a quantifier in braces needs a number", span_of(quantifier), "Write {2}, {2,}, {,3} or {2,3}."
+                "a quantifier in braces needs a number", span_of(quantifier), "Write {2}, {2,}, {,3}, {2,3} or {,}."
             )
         least = int(low or 0)
         most = int(high) if high else None if comma else least

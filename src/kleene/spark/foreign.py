@@ -23,6 +23,7 @@ from kleene.ir.functions.names import is_known
 from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text
+from kleene.source import SourceText
 from kleene.spark.expressions import Columns, literal_column
 from kleene.spark.functions import by_name
 from kleene.spark.names import quoted_column
@@ -138,7 +139,7 @@ class Prepared:
         """The measures that Kleene computes for this one: itself, or the values that Spark makes it from."""
         if not any(_is_foreign(node) for node in ir.walk(measure.expression)):
             return [measure]
-        afterwards = _Afterwards(measure, len(self._measures))
+        afterwards = _Afterwards(measure, len(self._measures), measure.source or self.definition.source)
         afterwards.finished = afterwards.of(measure.expression)
         self._measures |= {part.name: afterwards for part in afterwards.parts}
         return afterwards.parts
@@ -164,7 +165,10 @@ class Prepared:
         return None
 
     def _with_measures(self, found: DataFrame, measures: list[_Afterwards]) -> DataFrame:
-        wanted = {name: quoted_column(name) for name in found.columns}
+        # A column that PARTITION BY and ORDER BY name twice is there twice.
+        names = [f"{_HIDDEN}again_{n}" if name in found.columns[:n] else name for n, name in enumerate(found.columns)]
+        wanted = {name: quoted_column(name).alias(shown) for name, shown in zip(names, found.columns, strict=True)}
+        found = found if names == found.columns else found.toDF(*names)
         aggregates = [aggregate for measure in measures for aggregate in measure.aggregates]
         if aggregates:
             # Once: each lateral join makes Spark plan all that comes before it twice.
@@ -218,6 +222,7 @@ class _Afterwards:
 
     measure: Measure
     number: int
+    source: SourceText
     parts: list[Measure] = field(default_factory=list)
     aggregates: list[_Aggregate] = field(default_factory=list)
     finished: ir.Expr = field(init=False)
@@ -232,6 +237,14 @@ class _Afterwards:
             return _attribute(self._part(expression))
         if isinstance(expression, ir.Aggregate) and is_of_spark(expression):
             return _attribute(self._aggregate(expression))
+        if isinstance(expression, ir.Aggregate):
+            call = next(node for node in ir.walk(expression) if _is_foreign(node))
+            raise AnalysisError(
+                "inside an aggregate, a function that only Spark has can be about columns, and not about CLASSIFIER() "
+                "or MATCH_NUMBER()",
+                self.source.locate(call.span),
+                "Aggregate the values with array_agg, and transform the array afterwards.",
+            )
         return ir.with_children(expression, self.of)
 
     def _part(self, expression: ir.Expr) -> str:

@@ -7,7 +7,7 @@ only, so that Spark Connect works.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from kleene.engine.inputs import OrderKey
 from kleene.engine.needs import columns_read, useful_event
 from kleene.engine.run import result_schema
 from kleene.engine.ties import tie_rule
+from kleene.errors import AnalysisError, UnsupportedError, listed
 from kleene.ir import expr as ir
 from kleene.ir.paths import spoken
 from kleene.ir.query import QueryDefinition
@@ -81,7 +82,7 @@ def make_job(
     is_streaming = is_stream(events)
     warn(zone_notes(call.definition, events))
     events, nested = with_nested(events, call.definition, order)
-    if is_streaming and before is None:
+    if is_streaming and before is None and not (is_row_pattern(call.definition) and not call.definition.order_by):
         events = with_clock(events, call.definition, order, on_stream.watermark, on_stream.max_ahead)
 
     def choose(frame: DataFrame, plan: Plan, reads: Reads, output: Output) -> Layout:
@@ -90,6 +91,11 @@ def make_job(
         return choose_layout(frame, plan, reads, given)
 
     if is_row_pattern(call.definition):
+        if is_streaming and not call.definition.order_by:
+            raise UnsupportedError(
+                "on a stream, rows come in no order of their own, but the query has no ORDER BY",
+                hint="Add ORDER BY and the column of the event time.",
+            )
         if not allow_jvm_calls:
             check_definition(call.definition)
         return _job_on_rows(call, events, nested, choose)
@@ -155,6 +161,11 @@ def output_of_events(call: Call, plan: Plan, reads: Reads, is_read: bool = False
 
 
 def reads_of_rows(query: AnalyzedRowPattern, columns: pa.Schema) -> Reads:
+    if not query.order_by:
+        order = order_of_all(columns, query.hidden)
+        return Reads(
+            columns=columns, key=query.partition_by, order=order, order_key=len(order), strict=(), is_by_all=True
+        )
     ordered = {column.name for column in query.order_by}
     return Reads(
         columns=columns,
@@ -163,6 +174,18 @@ def reads_of_rows(query: AnalyzedRowPattern, columns: pa.Schema) -> Reads:
         order_key=len(query.order_by),
         strict=tuple(column.name for column in query.order_by if column.nulls_first is None),
     )
+
+
+def order_of_all(columns: pa.Schema, hidden: Container[str]) -> tuple[SortColumn, ...]:
+    """The order of rows where the query gives none: by all columns that have an order, NULLs last."""
+    there = [column for column in columns if column.name not in hidden]
+    names = [column.name for column in there if not (has_map(column.type) or pa.types.is_null(column.type))]
+    if not names:
+        raise AnalysisError(
+            "the query has no ORDER BY, and no column of the input has an order",
+            hint=f"Add ORDER BY and an expression, such as map_keys(m). Columns: {listed(one.name for one in there)}.",
+        )
+    return tuple(SortColumn(name, False, False) for name in names)
 
 
 def _job_on_rows(call: Call, events: Events, nested: frozenset[str], choose: Choose) -> Job:

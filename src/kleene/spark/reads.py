@@ -34,6 +34,7 @@ class Reads:
     strict: tuple[str, ...]  # columns of the order key that must not be missing
     needs_key: bool = False  # whether an event without a key is of no use
     useful: ir.Expr | None = None  # what holds for all events that are of use
+    is_by_all: bool = False  # whether the order is by all columns, since the query gives none
 
     @property
     def time_column(self) -> str:
@@ -44,8 +45,10 @@ class Reads:
 
     def lines(self) -> list[str]:
         """For EXPLAIN."""
-        columns = f"columns    {', '.join(self.columns.names)}"
-        return [columns] if self.useful is None else [columns, f"filter     {expression_text(self.useful)}"]
+        lines = [f"columns    {', '.join(self.columns.names)}"]
+        if self.is_by_all:
+            lines.append(f"order      by all columns: {', '.join(item.name for item in self.order)}")
+        return lines if self.useful is None else [*lines, f"filter     {expression_text(self.useful)}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Sort:
 def choose_sort(reads: Reads) -> Sort:
     """In the tasks where that can be done on numbers, which is faster than Spark's sort of rows; else in Spark."""
     first = reads.time_column
+    if reads.is_by_all:
+        return Sort(False, "in Spark, by all columns: the query has no ORDER BY")
     if first not in reads.strict or not has_order_numbers(reads.type_of(first)):
         return Sort(False, f"in Spark: {first} is not a number or a time that is always there")
     nested = next((column.name for column in reads.columns if not is_sortable(column.type)), None)

@@ -182,7 +182,11 @@ def with_keys(frame: DataFrame, columns: pa.Schema, query: AnalyzedRowPattern) -
 
 def columns_with_keys(columns: pa.Schema, query: AnalyzedRowPattern) -> tuple[pa.Schema, pa.Schema]:
     """The columns that the query reads, and these with the keys that are expressions."""
-    names = columns_read(query, columns.names, [column.name for column in query.order_by])
+    # Where the query gives no order, all columns do.
+    order = [column.name for column in query.order_by] or [
+        name for name in columns.names if not pa.types.is_null(columns.field(name).type)
+    ]
+    names = columns_read(query, columns.names, order)
     read = pa.schema([columns.field(name) for name in names])
     return read, pa.schema([*read, *(pa.field(name, arrow_type(type_of(key))) for name, key in query.computed)])
 

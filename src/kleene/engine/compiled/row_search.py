@@ -217,7 +217,8 @@ class Search:
         words = (len(self._generated.tables.variable_of) + 63) // 64
         memo_rows = rows if self._generated.remembers else 1
         if memo_rows * words > MOST_MEMO:
-            raise GaveUpError(ir.Attribute(None, self._code.query.order_by[0].name))
+            order = self._code.query.order_by
+            raise GaveUpError(ir.Attribute(None, order[0].name) if order else ir.MatchNumber())
         self._budget.hold("the marks of what failed", memo_rows * words * 8)
         return np.zeros((max(memo_rows, 1), max(words, 1)), np.int64)
 

@@ -124,4 +124,5 @@ class GroupMatcher:
 
 def _needs_all(plan: Plan) -> bool:
     """Whether only the interpreter, which needs all events, may have an answer: where order keys may be NULL."""
-    return isinstance(plan.query, AnalyzedRowPattern) and plan.query.order_by[0].nulls_first is not None
+    query = plan.query
+    return isinstance(query, AnalyzedRowPattern) and any(key.nulls_first is not None for key in query.order_by[:1])
