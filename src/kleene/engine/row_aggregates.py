@@ -46,6 +46,8 @@ def distinct_key(value: Any) -> Hashable:
     """What makes values the same when they are grouped: NaN is the same as NaN there."""
     if isinstance(value, (tuple, list)):
         return tuple(map(distinct_key, value))
+    if isinstance(value, dict):
+        return frozenset((distinct_key(key), distinct_key(item)) for key, item in value.items())
     return "NaN" if isinstance(value, float) and value != value else value
 
 
