@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from plain_windows import (
     EMPTY,
     MATCH,
@@ -43,7 +44,7 @@ SOUTH = [("s", t, c) for t, c in enumerate((9, 5, 7, 6), 1)]
 G = rows_of("site t c", *NORTH, *SOUTH)
 N = rows_of("t v", (1, None), (2, 4), (3, None), (4, 6), (5, None))
 
-S, UP, DN, A, B, P, Q, X, Y = map(Var, "S UP DN A B P Q X Y".split())
+S, UP, DN, A, B, P, Q, X, Y = map(Var, ["S", "UP", "DN", "A", "B", "P", "Q", "X", "Y"])
 NEXT_ROW = "TO NEXT ROW"
 
 

@@ -98,7 +98,11 @@ ROW_FEATURES = {
         *(r"PREV\(LAST\([A-E]\.x, 1\), 2\)", r"NEXT\((RUNNING )?FIRST\(", r"CLASSIFIER\(\)", r"CLASSIFIER\([A-E]\)"),
         *(r"MATCH_NUMBER\(\)", r"count\(\*\)", r"count\([A-E]\.\*\)", r"count\(U\.\*\)", r"count\(DISTINCT "),
         *(r"sum\(([A-E]\.)?x\)", r"sum\(([A-E]\.)?y\)", r"sum\(([A-E]\.)?d\)", r"avg\(", r"min\(", r"max\("),
-        *(r"sum\(DISTINCT ", r"(sum|min|max)\(U\.", "RUNNING LAST", r"PREV\(\(\w", r"(sum|avg|max)\(\(\w"),
+        *(r"sum\(DISTINCT ", r"avg\(DISTINCT ", r"stddev\(DISTINCT ", r"(sum|min|max)\(U\.", r"count\(\)"),
+        *(r"bool_and\(", r"bool_or\(", r"every\(", r"any\(", r"some\(", r"count_if\(", r"any_value\(", r"arbitrary\("),
+        *(r"max_by\(", r"min_by\(", r"stddev\(", r"var_pop\(", r"mode\(", r"median\(", r"listagg\(", "WITHIN GROUP"),
+        *(r"FILTER \(WHERE ", r"string_agg\(.* ORDER BY", r"(sum|avg|min|max)\(MATCH_NUMBER", r"DISTINCT CLASSIFIER"),
+        *("RUNNING LAST", r"PREV\(\(\w", r"(sum|avg|max)\(\(\w"),
         *(
             "CASE WHEN",
             r"CASE \S+ WHEN",
@@ -116,6 +120,14 @@ ROW_FEATURES = {
     ],
     "MEASURES": [
         *("FINAL (FIRST|LAST)", "FINAL (sum|min|max|avg)", "FINAL CLASSIFIER", "FINAL count", "RUNNING count"),
+        *(
+            r"collect_list\(",
+            r"collect_set\(",
+            r"max\(\w+, \d\)",
+            r"min_by\(.*, \d\)",
+            r"array_agg\(.* ORDER BY .* DESC",
+        ),
+        *(r"FINAL (max_by|any_value)", r"bool_and\(", r"max_by\(", r"FILTER \(WHERE ", r"WITHIN GROUP"),
         *(r"array_agg\(", r"array_agg\(DISTINCT ", r"FINAL array_agg\(", r"PREV\(FINAL LAST\(", r"MATCH_NUMBER\(\)"),
         *("CASE WHEN", "CAST", " / ", r" \|\| ", r"count\(DISTINCT ", r"sum\(DISTINCT ", "INTERVAL"),
     ],

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 
 from kleene.analysis.analyze import analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
-from kleene.analysis.value_types import FUNCTIONS
 from kleene.call import (
+    KINDS,
     Call,
     Input,
     as_spark,
     input_of,
     is_pandas_on_spark,
     is_spark,
+    is_spark_sql,
     like_events,
+    local_sql_module,
     read_call,
     spark_module,
 )
@@ -35,6 +37,7 @@ from kleene.engine.sampling import sampled_statistics
 from kleene.engine.ties import tie_notes
 from kleene.errors import UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
+from kleene.ir.functions.names import FUNCTIONS
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
@@ -43,6 +46,7 @@ from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
 from kleene.options import EngineOptions, SparkOptions, StreamOptions
+from kleene.options.checks import checked_choice
 from kleene.options.engine import engine_options
 from kleene.plan.plan import Plan
 from kleene.remembered import remembered
@@ -548,17 +552,45 @@ def pattern_window(specification: str) -> Query:
     return Query(definition)
 
 
+@overload
 def sql(
     spark: Any,
     text: str,
     args: dict[str, Any] | list[Any] | None = None,
     *,
+    engine: EngineOptions | str | None = None,
+    allow_jvm_calls: bool = False,
+    schema: Any = None,
+) -> Any: ...
+
+
+@overload
+def sql(
+    text: str,
+    /,
+    *,
+    tables: Mapping[str, Any],
+    args: dict[str, Any] | list[Any] | None = None,
+    as_: str | None = None,
+    engine: EngineOptions | str | None = None,
+) -> Any: ...
+
+
+def sql(
+    spark: Any = None,
+    text: Any = None,
+    args: dict[str, Any] | list[Any] | None = None,
+    *,
+    tables: Mapping[str, Any] | None = None,
+    as_: str | None = None,
+    engine: EngineOptions | str | None = None,
     allow_jvm_calls: bool = False,
     schema: Any = None,
 ) -> Any:
-    """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE, as a DataFrame.
+    """The result of a SQL query in which table factors may carry MATCH_RECOGNIZE, on Spark or in this process.
 
-    Everything outside the clauses is left to Spark: its dialect, its functions, its errors.
+    With a session of Spark first, it returns a DataFrame. Everything outside the clauses is left to Spark: its dialect,
+    its functions, its errors.
 
         kleene.sql(spark, '''
             SELECT symbol, top - bottom AS fall
@@ -569,13 +601,34 @@ def sql(
             )
             WHERE top - bottom > 10''')
 
-    args: values of Spark's parameters (`:name` or `?`) outside the clauses, as in `spark.sql`.
-    allow_jvm_calls: whether the text may run code that is not Spark's own, such as a call of `reflect`; by default it
-        may not. See SECURITY.md.
+    With a text first, the text reads the tables that are given, in this process, with DuckDB around the clauses. It is
+    written in the same dialect, and returns the same rows; see docs/match_recognize.md for what differs. The result is
+    a pandas or polars DataFrame if all tables are, and else a pyarrow.Table.
+
+    >>> import pyarrow as pa
+    >>> trades = pa.table({"t": [1, 2, 3, 4], "price": [10, 8, 7, 9]})
+    >>> sql('''SELECT top - bottom AS fall FROM trades MATCH_RECOGNIZE (
+    ...     ORDER BY t MEASURES A.price AS top, LAST(B.price) AS bottom
+    ...     PATTERN (A B+) DEFINE B AS B.price < PREV(B.price))''', tables={"trades": trades}).to_pylist()
+    [{'fall': 3}]
+
+    In process, a text is one SELECT. It can read nothing but the tables: no file, no setting and no variable. It needs
+    pip install 'kleene[sql]'.
+
+    args: values of parameters (`:name` or `?`) outside the clauses, as in `spark.sql`.
+    tables: in process, the tables by name: whatever `Query.match` takes as events, but Spark DataFrames.
+    as_: in process, "arrow", "pandas" or "polars", if the result is to be of another kind than the tables.
+    engine: the engine of the clauses, and the limits of the call, as in `Query.match`.
+    allow_jvm_calls: on Spark, whether the text may run code that is not Spark's own, such as a call of `reflect`; by
+        default it may not. See SECURITY.md.
     schema: in a pipeline, the columns of the table before the clause, as in `Query.match`. The text then has one
         clause.
     """
-    return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema, engine_options(None))
+    options = engine_options(engine)
+    if is_spark_sql(spark, text, tables, as_, allow_jvm_calls, schema):
+        return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema, options)
+    kind = None if as_ is None else checked_choice("as_", as_, KINDS)
+    return local_sql_module("backend").sql(text if spark is None else spark, args, tables, kind, options)
 
 
 def register(spark: Any, name: str = "kleene_match", *, engine: EngineOptions | str | None = None) -> None:

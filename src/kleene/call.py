@@ -13,7 +13,7 @@ from typing import Any
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
 from kleene.engine.inputs import OrderKey, make_order_key
-from kleene.errors import SchemaError, UnsupportedError, printable
+from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.options import Format
 from kleene.ir.query import QueryDefinition
 from kleene.lang.sase import bind
@@ -172,6 +172,40 @@ def _check_row_pattern(call: Call, is_ordered: bool) -> None:
         raise SchemaError("format is for SASE queries", hint="In a row pattern, AFTER MATCH SKIP says this.")
 
 
+def is_spark_sql(spark: Any, text: Any, tables: Any, as_: Any, allow_jvm_calls: Any, schema: Any) -> bool:
+    """Whether arguments of `sql` ask for Spark, and not for this process; an error if they ask for both."""
+    example = "Write kleene.sql(text, tables={'trades': table}), or on Spark: kleene.sql(spark, text)."
+    if spark is None or isinstance(spark, str):
+        if isinstance(text, Mapping) or (isinstance(spark, str) and text is not None):
+            raise SchemaError(
+                f"after the text, kleene.sql takes arguments by name, but {shown(text)} was given", None, example
+            )
+        if not isinstance(tables, Mapping):
+            raise SchemaError(
+                "no tables were given"
+                if tables is None
+                else f"tables is a dict by name, but {shown(tables)} was given",
+                hint=example,
+            )
+        _refuse("allow_jvm_calls", "for Spark", allow_jvm_calls, "the text runs in this process")
+        _refuse("schema", "for Spark", schema, "the text runs in this process")
+        if any(is_spark(table) for table in tables.values()):
+            raise SchemaError(
+                "a table is a Spark DataFrame, but the text runs in this process",
+                hint="Run the text on Spark: df.createOrReplaceTempView('trades'), and kleene.sql(spark, text).",
+            )
+        return False
+    _refuse(
+        "tables",
+        "for SQL in this process",
+        tables,
+        "a Spark session was given",
+        "Make views of them: df.createOrReplaceTempView('trades')",
+    )
+    _refuse("as_", "for SQL in this process", as_, "a Spark session was given", _SPARKS_OWN)
+    return True
+
+
 def input_of(events: Any) -> Input:
     """Where the events, or those of a dict, are."""
     if not is_spark(events):
@@ -276,6 +310,24 @@ def _leaves(events: Any) -> Sequence[Any]:
     if isinstance(events, Mapping):
         return [leaf for part in events.values() for leaf in _leaves(part)]
     return [events]
+
+
+def local_sql_module(name: str) -> ModuleType:
+    """A module of SQL in this process; an error if what it needs is missing, or too old to give the right rows."""
+    for package, least in (("duckdb", (1, 4)), ("sqlglot", (30,))):
+        try:
+            version = str(importlib.import_module(package).__version__)
+        except ModuleNotFoundError:
+            raise UnsupportedError(
+                f"SQL without Spark needs the package '{package}'", hint="Install it: pip install 'kleene[sql]'"
+            ) from None
+        if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < least:
+            wanted = ".".join(map(str, least))
+            raise UnsupportedError(
+                f"SQL without Spark needs {package} {wanted} or newer, but {version} is installed",
+                hint="Install it: pip install --upgrade 'kleene[sql]'",
+            )
+    return importlib.import_module(f"kleene.local_sql.{name}")
 
 
 def spark_module(name: str) -> ModuleType:

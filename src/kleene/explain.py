@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.row_pattern import AnalyzedFrame, AnalyzedRowPattern
 from kleene.automaton.compile import automaton_of, scan_automaton, stacks_text
 from kleene.automaton.model import Automaton
 from kleene.automaton.svg import automaton_svg
@@ -173,7 +173,7 @@ def _facts(query: AnalyzedQuery, pipeline: Pipeline) -> dict[str, str]:
 
 def _row_facts(query: AnalyzedRowPattern) -> dict[str, str]:
     definition = query.definition
-    facts = {"matches": _SELECTIONS[definition.selection]}
+    facts = {"matches": _SELECTIONS[definition.selection] if query.frame is None else _window_matches(query.frame)}
     after = definition.after_match
     if after is not None:
         to = f" {after.variable}" if after.skip in (Skip.TO_FIRST, Skip.TO_LAST) else ""
@@ -181,11 +181,25 @@ def _row_facts(query: AnalyzedRowPattern) -> dict[str, str]:
     facts["partition"] = ", ".join(query.partition_by) or "none: the whole input"
     if not query.order_by:
         facts["order"] = "none is given: in process that of the input, on Spark by all columns"
-    facts["window"] = _window_text(definition.window)
+    if query.frame is None:
+        facts["window"] = _window_text(definition.window)
+    else:
+        facts["frame"] = _frame_text(query.frame)
     if definition.max_length is not None:
         facts["length"] = f"at most {definition.max_length} rows"
     facts["output"] = definition.rows_per_match.value
     return facts
+
+
+def _window_matches(frame: AnalyzedFrame) -> str:
+    where = "at the row, or at the first row of its frame where there is one" if frame.seeks else "at the row"
+    return f"for each row that is not skipped, the most preferred match that begins {where}"
+
+
+def _frame_text(frame: AnalyzedFrame) -> str:
+    if frame.rows is not None:
+        return f"the row and the {frame.rows:,} that follow it" if frame.rows else "the row alone"
+    return "the row and all that follow it" if frame.column is None else "as far as each row says"
 
 
 def _partition_text(query: AnalyzedQuery) -> str:

@@ -104,7 +104,7 @@ def test_a_regex_file_that_is_wrong_is_told_of(text, words):
 def test_a_whole_sql_query_is_told_where_to_go():
     Path("q.sql").write_text(f"SELECT * FROM trades MATCH_RECOGNIZE ({SQL})")
     result = kleene("match", "q.sql", "-i", "events.parquet")
-    assert "kleene.sql" in result.stderr
+    assert "run the whole query with kleene sql" in result.stderr
 
 
 def test_delimiter_null_and_types_are_told():

@@ -520,11 +520,11 @@ NAMES = ("A", "B", "C")
 
 
 def random_rows(chance: random.Random) -> list[dict[str, Any]]:
-    """Up to 8 rows (p, t, x, n): one or two partitions, x of 0 to 3 or NULL, n of 0 to 3 for ends of frames."""
+    """Up to 10 rows (p, t, x, n): one or two partitions, x of 0 to 3 or NULL, n of 0 to 3 for ends of frames."""
     parts = chance.choice([["u"], ["u", "v"]])
     rows = [
         {"p": chance.choice(parts), "t": t, "x": chance.choice([0, 1, 1, 2, 2, 3, None]), "n": chance.randint(0, 3)}
-        for t in range(1, chance.randint(0, 8) + 1)
+        for t in range(1, chance.choice([0, 1, 4, 6, 8, 8, 10]) + 1)
     ]
     chance.shuffle(rows)
     return rows
@@ -532,15 +532,15 @@ def random_rows(chance: random.Random) -> list[dict[str, Any]]:
 
 def random_window(chance: random.Random) -> Window:
     """A window over such rows; what it may come upon at run time is a RunError of `walk` and `measured`."""
-    pattern = random_pattern(chance, 3)
+    pattern = random_pattern(chance, chance.choice([1, 1, 2, 2, 3]))
     names = variables_of(pattern)
     unions = {"U": tuple(chance.sample(names, 2))} if len(names) > 1 and chance.random() < 0.4 else {}
     scope = [*names, *unions]
-    defined = [name for name in names if chance.random() < 0.8]
+    defined = [name for name in names if chance.random() < 0.6]
     skips = ["PAST LAST ROW", "PAST LAST ROW", "TO NEXT ROW", "TO NEXT ROW"]
     if scope:
         skips += [f"TO {way}{chance.choice(scope)}" for way in ("", "FIRST ", "LAST ")]
-    ends = [None, None, Const(chance.randint(0, 3)), Col("n"), Op("+", Col("n"), Const(1)), _nullable_end()]
+    ends = [*[None] * 4, Const(chance.randint(0, 5)), Col("n"), Op("+", Col("n"), Const(1)), _nullable_end()]
     return Window(
         pattern,
         {name: random_condition(chance, [name, *scope], name, 1) for name in defined},
@@ -573,7 +573,17 @@ def random_pattern(chance: random.Random, depth: int) -> Pattern:
 
 
 def random_condition(chance: random.Random, scope: list[str], own: str, depth: int) -> Expression:
-    """A condition of the variable `own`, which the scope may name more than once to make it more frequent."""
+    """A condition of the variable `own`, which the scope may name more than once to make it more frequent.
+
+    Half of them hold for most rows, since a pattern that nothing matches shows little.
+    """
+    if chance.random() < 0.5:
+        simple = Op(
+            chance.choice(["<>", ">=", "<="]), Col("x", chance.choice([None, own])), Const(chance.randint(1, 2))
+        )
+        if chance.random() < 0.5:
+            return simple
+        return Or((simple, Op(">", Col("x", own), Nav(Col("x", own), None, 0, chance.choice(["PREV", "NEXT"])))))
     kind = chance.randint(0, 9)
     if depth and kind == 0:
         return Or(tuple(random_condition(chance, scope, own, 0) for _ in range(2)))

@@ -33,6 +33,11 @@ from regex_strategies import same_result as same_result
 
 _TEMPLATES = TEMPLATES | {"string": (*TEMPLATES["string"], "({string} || {string})")}
 
+_SPREADS = ("stddev", "stddev_pop", "variance", "var_pop", "std", "var_samp")
+_OF_ANY_TYPE = (*("any_value", "arbitrary") * 2, *("max_by", "min_by") * 3, "mode")
+_ARRAYS = ("collect_list", "collect_set", "max", "min", "max_by", "min_by")
+_DIRECTIONS = ("", "", " DESC", " DESC NULLS FIRST", " NULLS FIRST", " ASC NULLS LAST")
+
 
 @dataclass(frozen=True)
 class RowReferences:
@@ -66,11 +71,16 @@ class RowReferences:
             return f"CLASSIFIER({variable})"
         return prefix + self.choose.choice(COLUMNS[type_])
 
-    def inside(self, type_: str) -> str:
+    def inside(self, type_: str, variable: str | None = None, in_aggregate: bool = False) -> str:
         """What may stand in a navigation or an aggregate: a value of one variable's rows."""
-        variable = self._variable()
-        values = Expressions(self.choose, lambda kind: self._of_variable(variable, kind), _TEMPLATES, False)
-        return values.value(type_, int(self.choose.chance(0.25)))
+        one = self._variable() if variable is None else variable
+
+        def value(kind: str) -> str:
+            if in_aggregate and kind == "int" and self.choose.chance(0.1):
+                return "MATCH_NUMBER()"
+            return self._of_variable(one, kind)
+
+        return Expressions(self.choose, value, _TEMPLATES, False).value(type_, int(self.choose.chance(0.25)))
 
     def _semantics(self) -> str:
         return self.choose.choice(("", "", "", "RUNNING ") if self.in_define else ("", "", "RUNNING ", "FINAL "))
@@ -89,28 +99,72 @@ class RowReferences:
         return self._shifted(self._logical(type_))
 
     def _aggregate(self, type_: str) -> str:
-        if type_ == "int" and self.choose.chance(0.6):
-            return self._semantics() + self._count()
-        distinct = "DISTINCT " if self.choose.chance(0.2) else ""
-        if type_ == "float" and self.choose.chance(0.4):
-            return f"{self._semantics()}avg({distinct}{self.inside(self.choose.choice(NUMBERS))})"
-        functions = ("sum", "min", "max") if type_ in (*NUMBERS, "duration") else ("min", "max")
-        return f"{self._semantics()}{self.choose.choice(functions)}({distinct}{self.inside(type_)})"
+        variable = self._variable()
+        if type_ == "int" and self.choose.chance(0.5):
+            return self._semantics() + self._count(variable) + self._filter(variable)
+        functions = {
+            "int": ("sum", "min", "max", "count_if"),
+            "float": (*("sum", "min", "max", "avg", "avg", "avg"), *_SPREADS, "median"),
+            "decimal": ("sum", "min", "max"),
+            "duration": ("sum", "min", "max"),
+            "bool": ("min", "bool_and", "bool_and", "every", "bool_or", "any", "some", "max"),
+            "string": ("min", "max", "listagg", "string_agg"),
+        }.get(type_, ("min", "max"))
+        function = self.choose.choice((*functions, *(() if self.choose.chance(0.5) else _OF_ANY_TYPE)))
+        return f"{self._semantics()}{self._called(function, type_, variable)}"
 
-    def _count(self) -> str:
+    def _called(self, function: str, type_: str, variable: str) -> str:
+        """A call of an aggregate that gives a value of the type."""
+        of_number = function in (*_SPREADS, "avg", "median")
+        kind = "bool" if function == "count_if" else self.choose.choice(NUMBERS) if of_number else type_
+        distinct = "DISTINCT " if self.choose.chance(0.2) else ""
+        further = ""
+        if function in ("max_by", "min_by"):
+            further = f", {self._inside(self.choose.choice(TYPES), variable)}"
+        elif function in ("listagg", "string_agg"):
+            further = self.choose.choice(("", ", '-'"))
+        order = self._order(variable) if self.choose.chance(0.4 if "agg" in function else 0.03) else ""
+        inside = f"{distinct}{self._inside(kind, variable)}{further}"
+        if order and function == "listagg":
+            call = f"{function}({inside}) WITHIN GROUP ({order.strip()})"
+        else:
+            call = f"{function}({inside}{order})"
+        return call + self._filter(variable)
+
+    def _inside(self, type_: str, variable: str) -> str:
+        return self.inside(type_, variable, in_aggregate=True)
+
+    def _filter(self, variable: str) -> str:
+        return f" FILTER (WHERE {self._inside('bool', variable)})" if self.choose.chance(0.12) else ""
+
+    def _order(self, variable: str) -> str:
+        keys = [
+            self._inside(self.choose.choice(TYPES), variable) + self.choose.choice(_DIRECTIONS)
+            for _ in range(self.choose.integer(1, 2))
+        ]
+        return f" ORDER BY {', '.join(keys)}"
+
+    def _count(self, variable: str) -> str:
         if self.choose.chance(0.6):
-            variable = self._variable()
-            return f"count({variable}.*)" if variable else "count(*)"
+            return f"count({variable}.*)" if variable else self.choose.choice(("count(*)", "count(*)", "count()"))
         distinct = "DISTINCT " if self.choose.chance(0.5) else ""
-        return f"count({distinct}{self.inside(self.choose.choice(TYPES))})"
+        further = f", {self._inside(self.choose.choice(TYPES), variable)}" if self.choose.chance(0.1) else ""
+        return f"count({distinct}{self._inside(self.choose.choice(TYPES), variable)}{further})"
 
     def _of_the_match(self, type_: str) -> str:
         return "MATCH_NUMBER()" if type_ == "int" else f"{self._semantics()}CLASSIFIER({self._variable()})"
 
     def array(self) -> str:
+        variable = self._variable()
         distinct = "DISTINCT " if self.choose.chance(0.3) else ""
-        values = "g" if self.choose.chance(0.1) else self.inside(self.choose.choice(TYPES))
-        return f"{self._semantics()}array_agg({distinct}{values})"
+        values = self._inside(self.choose.choice(TYPES), variable)
+        if not variable and self.choose.chance(0.1):
+            values = "g"
+        function = self.choose.choice(("array_agg", "array_agg", "array_agg", *_ARRAYS))
+        further = f", {self._inside(self.choose.choice(TYPES), variable)}" if function.endswith("_by") else ""
+        further += f", {self.choose.integer(1, 3)}" if function.startswith(("max", "min")) else ""
+        order = self._order(variable) if self.choose.chance(0.25) else ""
+        return f"{self._semantics()}{function}({distinct}{values}{further}{order}){self._filter(variable)}"
 
 
 # Patterns.
@@ -212,7 +266,11 @@ _OFTEN_TRUE = listed("""{own}.x >= 1; {own}.x < 3; x IS NOT NULL; s <> 'q'; ({ow
     coalesce({own}.ts - PREV({own}.ts) <= 10 seconds, TRUE); coalesce({own}.x >= {other}.x, TRUE); dd >= FIRST(dd);
     coalesce({own}.x <> LAST({other}.x, 1), TRUE); coalesce(PREV(LAST({other}.x, 1), 2) < 3, TRUE);
     coalesce(NEXT(FIRST({other}.x)) >= 1, TRUE); CLASSIFIER() = '{own}'; MATCH_NUMBER() <= 4;
-    coalesce(PREV(CLASSIFIER()) <> 'B', TRUE)""")
+    coalesce(PREV(CLASSIFIER()) <> 'B', TRUE); bool_and({own}.x < 3); count_if(x >= 2) <= 2;
+    count(*) FILTER (WHERE x >= 2) <= 2; coalesce(max_by(t, x) <= t, TRUE); count(DISTINCT x) <= 3;
+    count(DISTINCT {other}.s) <= 2; coalesce(sum(DISTINCT {own}.x) <= 5, TRUE); count(DISTINCT CLASSIFIER()) <= 2;
+    coalesce(stddev(x) < 1.5, TRUE); coalesce(min_by({other}.s, {other}.y) <> 'q', TRUE); sum(MATCH_NUMBER()) < 9;
+    coalesce(any_value({other}.x) < 3, TRUE)""")
 _MAY_FAIL = listed("""(CAST({string} AS integer) > 0); (CAST({float} AS integer) >= 0); (x * 9223372036854775807 > 0);
     (sum(x * 4611686018427387904) > 0); (CAST(d * 1000 AS decimal(5, 2)) > 0)""")
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 
+from kleene.analysis.conversions import type_of
 from kleene.analysis.scope import Scope
-from kleene.analysis.value_types import condition, type_of, typed
+from kleene.analysis.value_types import condition, typed
 from kleene.errors import (
     AnalysisError,
     KleeneWarning,
@@ -175,7 +176,7 @@ def check_measure_names(definition: QueryDefinition, schema: Schema, partition_b
 
 
 def wrong_frame_end(value: object) -> str:
-    return f"a frame cannot end {'NULL' if value is None else value} rows further"
+    return "the end of a frame is NULL" if value is None else f"the end of a frame is negative: {value} rows"
 
 
 class _Analysis:

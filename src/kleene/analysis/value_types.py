@@ -6,29 +6,40 @@ scale); conditions are boolean; `Between` is gone; literals of type float hold f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Context, Decimal
+from decimal import Decimal
 
+from kleene.analysis.conversions import (
+    alike,
+    can_cast,
+    cast_to,
+    common_of_two,
+    common_type,
+    exact_literals,
+    need,
+    same_clock,
+    scale_of,
+    type_of,
+)
+from kleene.analysis.function_types import typed_call
 from kleene.analysis.scope import Scope
-from kleene.errors import SchemaError, did_you_mean, listed, printable
+from kleene.errors import did_you_mean, listed, printable
 from kleene.ir import expr as ir
+from kleene.ir.aggregates import AGGREGATES, SYNONYMS, is_of_spark
+from kleene.ir.functions.names import FUNCTIONS, is_known
 from kleene.schema import (
     BOOLEAN,
     DATE,
     DURATION,
     FLOAT,
     INTEGER,
-    LARGEST_INTEGER,
     MOST_DECIMAL_DIGITS,
-    NULL,
-    SMALLEST_INTEGER,
     STRING,
     TIME,
     UNKNOWN,
     DecimalType,
     DurationType,
-    OpaqueType,
     TimestampType,
     Type,
     a_type,
@@ -38,37 +49,9 @@ from kleene.schema import (
     finer_unit,
     fits_everywhere,
     is_numeric,
-    per_microsecond,
     timestamp,
 )
 from kleene.source import Span
-
-# What each function takes, and what it gives; see docs/language.md.
-FUNCTIONS: dict[str, tuple[int, int | None]] = {
-    "abs": (1, 1),
-    "ceil": (1, 1),
-    "coalesce": (1, None),
-    "concat": (1, None),
-    "exp": (1, 1),
-    "floor": (1, 1),
-    "greatest": (2, None),
-    "least": (2, None),
-    "length": (1, 1),
-    "ln": (1, 1),
-    "lower": (1, 1),
-    "power": (2, 2),
-    "round": (1, 2),
-    "sqrt": (1, 1),
-    "upper": (1, 1),
-}
-_ALL_DIGITS = Context(prec=1_000)
-_DAY = 86_400_000_000
-_CASTS = {
-    (INTEGER, BOOLEAN),
-    (BOOLEAN, INTEGER),
-    (DATE, "timestamp"),
-    ("timestamp", DATE),
-}
 
 
 def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
@@ -95,7 +78,7 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             return _typed_arithmetic(expression, scope)
         case ir.Negate(operand=operand):
             inner = typed(operand, scope)
-            _need(inner, scope, "-", is_numeric(type_of(inner)) or isinstance(inner.type, DurationType), "a number")
+            need(inner, scope, "-", is_numeric(type_of(inner)) or isinstance(inner.type, DurationType), "a number")
             return replace(expression, operand=inner, type=inner.type)
         case ir.Comparison(operator=operator, left=left, right=right):
             first, second = _alike([left, right], scope, f"compare with {operator}", expression.span)
@@ -120,164 +103,36 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             values = _alike([value for _, value in branches] + [default], scope, "choose with CASE", expression.span)
             conditions = [condition(when, scope) for when, _ in branches]
             pairs = tuple(zip(conditions, values[:-1], strict=True))
-            return replace(expression, branches=pairs, default=values[-1], type=_common(map(type_of, values)))
+            return replace(expression, branches=pairs, default=values[-1], type=common_type(map(type_of, values)))
         case ir.Cast(operand=operand, to=to):
             return _typed_cast(replace(expression, operand=typed(operand, scope)), to, scope)
         case ir.Function():
             return _typed_function(expression, scope)
+        case ir.Lambda(body=body):
+            if not scope.functions_of_spark or scope.schema is not None:
+                raise scope.fail("a lambda can only be an argument of a function of Spark's own", expression.span)
+            return replace(expression, body=typed(body, scope), type=UNKNOWN)
+        case ir.LambdaVariable():
+            return replace(expression, type=UNKNOWN)
     raise AssertionError(f"no typing rule for {type(expression).__name__}")
 
 
 def condition(expression: ir.Expr, scope: Scope) -> ir.Expr:
     """The expression, typed, which must be boolean."""
     inner = typed(expression, scope)
-    _need(inner, scope, "a condition", inner.type == BOOLEAN, "a boolean", "Compare it with something: … > 0")
+    need(inner, scope, "a condition", inner.type == BOOLEAN, "a boolean", "Compare it with something: … > 0")
     return replace(inner, type=BOOLEAN) if isinstance(inner, ir.PythonCall) else inner
-
-
-def type_of(expression: ir.Expr) -> Type:
-    assert expression.type is not None, "the expression has not been typed"
-    return expression.type
-
-
-def _need(operand: ir.Expr, scope: Scope, who: str, fits: bool, what: str, hint: str | None = None) -> None:
-    """The operand must be `what`; NULL always is, and so is an attribute of unknown type."""
-    found = type_of(operand)
-    if isinstance(found, OpaqueType):
-        raise SchemaError(
-            f"cannot compute with a value of type {found.name}", scope.source.locate(operand.span), found.advice
-        )
-    if not fits and not fits_everywhere(found):
-        raise scope.fail(f"{who} needs {what}, but this is {a_type(found)}", operand.span, hint)
 
 
 def _string(operand: ir.Expr, scope: Scope, who: str) -> ir.Expr:
     inner = typed(operand, scope)
-    _need(inner, scope, who, inner.type == STRING, "a string", "Convert it: CAST(… AS string)")
+    need(inner, scope, who, inner.type == STRING, "a string", "Convert it: CAST(… AS string)")
     return inner
 
 
-def _number(operand: ir.Expr, scope: Scope, who: str) -> ir.Expr:
-    inner = typed(operand, scope)
-    _need(inner, scope, who, is_numeric(type_of(inner)), "a number", "Convert it: CAST(… AS float)")
-    return inner
-
-
-def cast_to(expression: ir.Expr, to: Type) -> ir.Expr:
-    """The expression as a value of the type, which is known to be possible; literals are converted at once."""
-    found = type_of(expression)
-    if found == to or fits_everywhere(found) or fits_everywhere(to):
-        return expression
-    if isinstance(found, TimestampType) and isinstance(to, TimestampType) and found.zone and to.zone:
-        to = found if found.unit == to.unit else replace(to, zone=found.zone)
-        if to == found:
-            return expression  # an instant is the same in every zone
-    if isinstance(expression, ir.Literal) and (literal := _literal_as(expression, to)) is not None:
-        return literal
-    return ir.Cast(expression, to, implicit=True, span=expression.span, type=to)
-
-
-def _literal_as(literal: ir.Literal, to: Type) -> ir.Literal | None:
-    value = literal.value
-    match literal.of_type, to:
-        case (t, f) if t == INTEGER and f == FLOAT:
-            assert isinstance(value, int)
-            return replace(literal, value=float(value), of_type=FLOAT, type=FLOAT)
-        case (day, TimestampType(zone=str())) if day == DATE:
-            assert isinstance(value, int)
-            return replace(literal, value=value * _DAY * per_microsecond(to), of_type=to, type=to)
-        case (TimestampType(zone=None), TimestampType()) | (DurationType(), DurationType()):
-            # Times without a zone are UTC: on Spark, the zone of a column is only that of the session.
-            assert isinstance(value, int)
-            factor = per_microsecond(to) // per_microsecond(literal.of_type)
-            if factor and SMALLEST_INTEGER <= value * factor <= LARGEST_INTEGER:
-                return replace(literal, value=value * factor, of_type=to, type=to)
-    return None
-
-
-def _alike(operands: list[ir.Expr], scope: Scope, doing: str, span: Span) -> list[ir.Expr]:
+def _alike(operands: Sequence[ir.Expr], scope: Scope, doing: str, span: Span) -> list[ir.Expr]:
     """The operands, typed and converted to the one type that holds them all."""
-    inners = [typed(operand, scope) for operand in operands]
-    for inner in inners:
-        _need(inner, scope, doing, True, "")
-    exact = _exact_literals(operands, inners)
-    common = _common(map(type_of, exact))
-    if common is None or not all(_same_clock(inner, common) for inner in exact):
-        types = sorted({str(inner.type) for inner in inners if not fits_everywhere(type_of(inner))})
-        raise scope.fail(
-            f"cannot {doing}: {' and '.join(types)} do not go together", span, _conversion_hint(map(type_of, inners))
-        )
-    return [cast_to(inner, common) for inner in exact]
-
-
-def _same_clock(operand: ir.Expr, common: Type) -> bool:
-    """A column without a zone cannot be compared with one that has a zone; a literal takes the column's zone."""
-    zoneless = operand.type == DATE or (isinstance(operand.type, TimestampType) and operand.type.zone is None)
-    needs_zone = isinstance(common, TimestampType) and common.zone is not None
-    return not (zoneless and needs_zone) or isinstance(operand, ir.Literal)
-
-
-def _conversion_hint(types: Iterable[Type]) -> str:
-    names = {type_.name for type_ in types}
-    if "timestamp" in names and "string" in names:
-        return "Write the constant as TIMESTAMP '2024-01-31 10:00:00'."
-    if "date" in names and "string" in names:
-        return "Write the constant as DATE '2024-01-31'."
-    if "duration" in names:
-        return "Durations go with durations: 5 minutes, INTERVAL '5' MINUTE."
-    return "Convert one of them: CAST(… AS string), CAST(… AS float), CAST(… AS timestamp)."
-
-
-def _exact_literals(operands: list[ir.Expr], inners: list[ir.Expr]) -> list[ir.Expr]:
-    """Beside a decimal, a literal such as 1.05 is the decimal it looks like, not the nearest float."""
-    if not any(isinstance(inner.type, DecimalType) for inner in inners):
-        return inners
-    exact: list[ir.Expr] = []
-    for operand, inner in zip(operands, inners, strict=True):
-        match operand:
-            case ir.Literal(value=Decimal() as value) if _fits_decimal(value):
-                scale = max(0, -int(value.normalize(_ALL_DIGITS).as_tuple().exponent))
-                unscaled = int(value.scaleb(scale, _ALL_DIGITS))
-                exact.append(ir.Literal(unscaled, decimal(scale), span=inner.span, type=decimal(scale)))
-            case _:
-                exact.append(inner)
-    return exact
-
-
-def _fits_decimal(value: Decimal) -> bool:
-    digits, exponent = value.normalize(_ALL_DIGITS).as_tuple()[1:]
-    scale = max(0, -int(exponent))
-    return scale <= MOST_DECIMAL_DIGITS and len(digits) + max(0, int(exponent)) <= MOST_DECIMAL_DIGITS
-
-
-def _common(types: Iterable[Type]) -> Type | None:
-    common: Type | None = NULL
-    for type_ in types:
-        common = None if common is None else _common_of_two(common, type_)
-    return common
-
-
-def _common_of_two(left: Type, right: Type) -> Type | None:
-    if left == right or fits_everywhere(right):
-        return left
-    if fits_everywhere(left):
-        return right
-    match left, right:
-        case _ if is_numeric(left) and is_numeric(right):
-            if FLOAT in (left, right):
-                return FLOAT
-            return decimal(max(_scale(left), _scale(right)))
-        case (TimestampType() as zoned, TimestampType() as other):
-            return replace(zoned if zoned.zone else other, unit=finer_unit(zoned, other))
-        case (DurationType(), DurationType()):
-            return duration(finer_unit(left, right))
-        case (TimestampType() as moment, day) | (day, TimestampType() as moment) if day == DATE:
-            return moment
-    return None
-
-
-def _scale(type_: Type) -> int:
-    return type_.scale if isinstance(type_, DecimalType) else 0
+    return alike(operands, [typed(operand, scope) for operand in operands], scope, doing, span)
 
 
 def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
@@ -285,7 +140,7 @@ def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
     operands = [expression.left, expression.right]
     left, right = inners = [typed(operand, scope) for operand in operands]
     for inner in inners:
-        _need(inner, scope, operator, True, "")
+        need(inner, scope, operator, True, "")
     types = (type_of(left), type_of(right))
     if any(map(fits_everywhere, types)):
         known = next((type_ for type_ in types if not fits_everywhere(type_)), UNKNOWN)
@@ -295,7 +150,7 @@ def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
             known = FLOAT
         return replace(expression, left=left, right=right, type=known)
     if all(map(is_numeric, types)):
-        return _typed_numbers(expression, _exact_literals(operands, inners), scope)
+        return _typed_numbers(expression, exact_literals(operands, inners), scope)
     temporal = _typed_temporal(expression, left, right)
     if temporal is None:
         hint = (
@@ -309,13 +164,13 @@ def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
 
 def _typed_numbers(expression: ir.Arithmetic, operands: list[ir.Expr], scope: Scope) -> ir.Expr:
     left, right = operands
-    common = _common(map(type_of, operands))
+    common = common_type(map(type_of, operands))
     assert common is not None
     if expression.operator == "/":
         common = FLOAT
     elif expression.operator == "*" and isinstance(common, DecimalType):
         # The digits after the point add up; both sides keep their own.
-        places = _scale(type_of(left)) + _scale(type_of(right))
+        places = scale_of(type_of(left)) + scale_of(type_of(right))
         if places > MOST_DECIMAL_DIGITS:
             raise scope.fail(
                 f"the product would have {places} digits after the point; a decimal has {MOST_DECIMAL_DIGITS} in all",
@@ -329,9 +184,9 @@ def _typed_numbers(expression: ir.Arithmetic, operands: list[ir.Expr], scope: Sc
 def _typed_temporal(expression: ir.Arithmetic, left: ir.Expr, right: ir.Expr) -> ir.Expr | None:
     first, second = (cast_to(side, timestamp()) if side.type == DATE else side for side in (left, right))
     if isinstance(first.type, TimestampType) and isinstance(second.type, TimestampType):
-        common = _common_of_two(first.type, second.type)
+        common = common_of_two(first.type, second.type)
         assert common is not None
-        if not (_same_clock(first, common) and _same_clock(second, common)):
+        if not (same_clock(first, common) and same_clock(second, common)):
             return None
         first, second = cast_to(first, common), cast_to(second, common)
     unit = finer_unit(type_of(first), type_of(second))
@@ -366,34 +221,89 @@ def _in_unit(side: ir.Expr, unit: str) -> ir.Expr:
 
 
 def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
+    if is_of_spark(expression):
+        return _typed_aggregate_of_spark(expression, scope)
     argument = typed(expression.argument, scope)
+    others = tuple(typed(other, scope) for other in expression.others)
+    where = None if expression.condition is None else condition(expression.condition, scope)
+    order = tuple(_typed_order(key, scope) for key in expression.order)
     function, found = expression.function, type_of(argument)
-    if expression.distinct or function not in ("first", "last", "collect", "array_agg", "count"):
-        _need(argument, scope, function, True, "")
+    if expression.distinct or function not in _PASSING_ON:
+        for item in (argument, *others):
+            need(item, scope, function, True, "")
     result = found
     match function:
-        case "count":
+        case "count" | "count_if":
             result = INTEGER
+            if function == "count_if":
+                need(argument, scope, function, found == BOOLEAN, "a condition")
         case "sum":
-            _need(
-                argument, scope, "sum", is_numeric(found) or isinstance(found, DurationType), "a number or a duration"
-            )
-        case "avg":
-            _need(argument, scope, "avg", is_numeric(found), "a number")
+            need(argument, scope, "sum", is_numeric(found) or isinstance(found, DurationType), "a number or a duration")
+        case "avg" | "median" | "stddev" | "stddev_pop" | "var_pop" | "var_samp":
+            need(argument, scope, function, is_numeric(found), "a number")
             result = FLOAT
-        case "collect" | "array_agg":
+        case "bool_and" | "bool_or":
+            need(argument, scope, function, found == BOOLEAN, "a condition")
+            result = BOOLEAN
+        case "collect" | "array_agg" | "collect_list" | "collect_set":
             result = array(found)
+        case "listagg":
+            argument, others, result = *_typed_listagg(argument, others, scope), STRING
+        case "min" | "max" | "min_by" | "max_by":
+            if function.endswith("_by"):
+                need(others[0], scope, function, True, "")
+            if len(others) > int(function.endswith("_by")):
+                _need_how_many(others[-1], function, scope)
+                result = array(found)
         case "delta":
             temporal = isinstance(found, TimestampType) or found == DATE
-            _need(argument, scope, "Delta", temporal or is_numeric(found), "a time or a number")
+            need(argument, scope, "Delta", temporal or is_numeric(found), "a time or a number")
             argument = cast_to(argument, timestamp()) if found == DATE else argument
             result = duration(finer_unit(found, found)) if temporal else found
-    return replace(expression, argument=argument, type=result)
+    return replace(expression, argument=argument, others=others, condition=where, order=order, type=result)
+
+
+_PASSING_ON = (*("any_value", "array_agg", "collect", "collect_list", "count", "first", "last", "max_by", "min_by"),)
+"""Aggregates that take values of any type, since they do not look at them."""
+
+
+def _typed_order(key: ir.OrderKey, scope: Scope) -> ir.OrderKey:
+    operand = typed(key.operand, scope)
+    need(operand, scope, "ORDER BY", True, "")
+    return replace(key, operand=operand, type=operand.type)
+
+
+def _typed_listagg(argument: ir.Expr, others: tuple[ir.Expr, ...], scope: Scope) -> tuple[ir.Expr, tuple[ir.Expr, ...]]:
+    found = type_of(argument)
+    fits = fits_everywhere(found) or can_cast(found, STRING)
+    need(argument, scope, "listagg", fits, "a string", "Convert it: CAST(… AS string)")
+    for other in others:
+        is_text = isinstance(other, ir.Literal) and (other.value is None or other.type == STRING)
+        if not is_text:
+            raise scope.fail("what stands between the values must be a literal string", other.span)
+    return cast_to(argument, STRING), others
+
+
+def _need_how_many(other: ir.Expr, function: str, scope: Scope) -> None:
+    match other:
+        case ir.Literal(value=int() as value) if value >= 1 and not isinstance(value, bool):
+            return
+    raise scope.fail(f"how many values {function} gives must be a literal whole number from 1 up", other.span)
+
+
+def _typed_aggregate_of_spark(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
+    if scope.functions_of_spark and scope.schema is None:
+        return replace(expression, type=UNKNOWN)
+    raise scope.fail(
+        f"{printable(expression.function)} is an aggregate of Spark's own: it can stand in MEASURES only, and on Spark",
+        expression.name_span,
+        f"Aggregates that may stand anywhere: {listed(sorted([*AGGREGATES, *SYNONYMS]), most=40)}.",
+    )
 
 
 def _typed_function(expression: ir.Function, scope: Scope) -> ir.Expr:
     name = expression.name
-    if name not in FUNCTIONS and scope.functions_of_spark and scope.schema is None:
+    if not is_known(expression) and scope.functions_of_spark and scope.schema is None:
         passed = tuple(typed(argument, scope) for argument in expression.arguments)
         return replace(expression, arguments=passed, type=UNKNOWN)
     if name not in FUNCTIONS:
@@ -411,56 +321,14 @@ def _typed_function(expression: ir.Function, scope: Scope) -> ir.Expr:
         raise scope.fail(
             f"{name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {given}", expression.name_span
         )
-    arguments, result = _function_types(expression, scope)
-    return replace(expression, arguments=tuple(arguments), type=result)
-
-
-def _function_types(expression: ir.Function, scope: Scope) -> tuple[list[ir.Expr], Type]:
-    name, given = expression.name, list(expression.arguments)
-    match name:
-        case "lower" | "upper" | "concat":
-            who = "||" if name == "concat" else name
-            return [_string(item, scope, who) for item in given], STRING
-        case "length":
-            return [_string(given[0], scope, name)], INTEGER
-        case "sqrt" | "ln" | "exp" | "power":
-            return [cast_to(_number(item, scope, name), FLOAT) for item in given], FLOAT
-        case "floor" | "ceil":
-            return [_number(given[0], scope, name)], INTEGER
-        case "abs":
-            number = typed(given[0], scope)
-            _need(number, scope, name, is_numeric(type_of(number)) or isinstance(number.type, DurationType), "a number")
-            return [number], type_of(number)
-        case "round":
-            number, *places = (_number(item, scope, name) for item in given)
-            if places and not (isinstance(places[0], ir.Literal) and isinstance(places[0].value, int)):
-                raise scope.fail("the number of places to round to must be a literal whole number", places[0].span)
-            return [number, *places], type_of(number)
-    # least, greatest, coalesce
-    arguments = _alike(given, scope, f"use {name}", expression.span)
-    common = _common(map(type_of, arguments))
-    assert common is not None
-    return arguments, common
+    if name == "mod":
+        return typed(ir.Arithmetic("%", *expression.arguments, span=expression.span), scope)
+    return typed_call(expression, [typed(argument, scope) for argument in expression.arguments], scope)
 
 
 def _typed_cast(expression: ir.Cast, to: Type, scope: Scope) -> ir.Expr:
     found = type_of(expression.operand)
-    _need(expression.operand, scope, "CAST", True, "")
-    if not (found == to or fits_everywhere(found) or _can_cast(found, to)):
+    need(expression.operand, scope, "CAST", True, "")
+    if not (found == to or fits_everywhere(found) or can_cast(found, to)):
         raise scope.fail(f"cannot convert {a_type(found)} to {a_type(to)}", expression.span)
     return replace(expression, type=to)
-
-
-def _can_cast(found: Type, to: Type) -> bool:
-    if STRING in (found, to):
-        return not isinstance(found, DurationType) and not isinstance(to, DurationType)
-    if is_numeric(found) and is_numeric(to):
-        return True
-    if isinstance(found, TimestampType) and isinstance(to, TimestampType):
-        return found.zone == to.zone
-    names = (
-        found.name if isinstance(found, TimestampType) else found,
-        to.name if isinstance(to, TimestampType) else to,
-    )
-    zoned = [type_ for type_ in (found, to) if isinstance(type_, TimestampType) and type_.zone]
-    return names in _CASTS and not zoned

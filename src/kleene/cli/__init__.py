@@ -1,4 +1,4 @@
-"""The command line: `kleene match`, `kleene stream`, `kleene check`, `kleene explain`."""
+"""The command line: `kleene match`, `kleene sql`, `kleene stream`, `kleene check`, `kleene explain`."""
 
 from kleene.cli.verbs import app, main
 

@@ -54,7 +54,7 @@ def match_in_process(
         if name in paths:
             write_arrow(table, paths[name])
         result = Result(name, table.schema, table.num_rows, screen.first_of(table))
-        screen.show(result, queries, paths)
+        screen.show(result, queries.names, paths)
         total += table.num_rows
     return total
 
@@ -62,52 +62,61 @@ def match_in_process(
 def match_on_spark(
     queries: Program, files: Inputs, options: dict[str, Any], paths: dict[str, Path], screen: Screen
 ) -> int:
-    try:
-        from kleene.spark import session as embedded
-        from kleene.spark.files import read_spark, session_in_utc, write_spark
-        from kleene.spark.session import TaskCounter
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(
-            f"matching on Spark needs the package '{error.name}'",
-            hint="Install it with pip install 'kleene[spark]', or match in this process with --in-process.",
-        ) from None
-    with _progress() as report:
-        session = embedded.embedded_session()
-        own = session_in_utc(session)
-        results: list[Result] = []
-        types: set[str | None] | None = None
-        told: dict[str, None] = {}
-        try:
-            with TaskCounter(own, report):
-                events = (
-                    {name: read_spark(own, part) for name, part in files.items()}
-                    if isinstance(files, dict)
-                    else read_spark(own, files)
-                )
-                for name, matches in _spark_results(queries, events, options).items():
-                    frame = matches.persist()
-                    in_order = frame.orderBy("match_order") if "match_order" in frame.columns else frame
-                    if screen.limit is not None:
-                        in_order = in_order.limit(screen.limit)
-                    rows = in_order.drop("match_order").toArrow()
-                    frame = frame.drop("match_order")
-                    if name in paths:
-                        write_spark(frame, paths[name])
-                    results.append(Result(name, rows.schema, frame.count(), rows))
-                    told |= dict.fromkeys(last_notes(matches))
-                if not any(result.count for result in results) and not isinstance(events, dict):
-                    types = _types_in(events, options["type_column"])
-        except Exception as error:
-            raise embedded.kleene_error(error) or spark_failure(error) from None
-        finally:
-            session.stop()
+    results: list[Result] = []
+    types: set[str | None] | None = None
+    told: dict[str, None] = {}
+    with on_spark() as own:
+        from kleene.spark.files import read_spark, write_spark
+
+        events = (
+            {name: read_spark(own, part) for name, part in files.items()}
+            if isinstance(files, dict)
+            else read_spark(own, files)
+        )
+        for name, matches in _spark_results(queries, events, options).items():
+            frame = matches.persist()
+            in_order = frame.orderBy("match_order") if "match_order" in frame.columns else frame
+            if screen.limit is not None:
+                in_order = in_order.limit(screen.limit)
+            rows = in_order.drop("match_order").toArrow()
+            frame = frame.drop("match_order")
+            if name in paths:
+                write_spark(frame, paths[name])
+            results.append(Result(name, rows.schema, frame.count(), rows))
+            told |= dict.fromkeys(last_notes(matches))
+        if not any(result.count for result in results) and not isinstance(events, dict):
+            types = _types_in(events, options["type_column"])
     for result in results:
-        screen.show(result, queries, paths)
+        screen.show(result, queries.names, paths)
     for text in told:
         note_warning(text)
     if types is not None:
         _note_missing_types(queries, types)
     return sum(result.count for result in results)
+
+
+@contextmanager
+def on_spark() -> Iterator[Any]:
+    """A session of an embedded Spark, which ends with the block; what goes wrong in it is an error of ours."""
+    try:
+        from kleene.spark import session as embedded
+        from kleene.spark.files import session_in_utc
+        from kleene.spark.session import TaskCounter
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"matching on Spark needs the package '{error.name}'",
+            hint="Install it with pip install 'kleene[spark]', or match in this process, without --spark.",
+        ) from None
+    with _progress() as report:
+        session = embedded.embedded_session()
+        own = session_in_utc(session)
+        try:
+            with TaskCounter(own, report):
+                yield own
+        except Exception as error:
+            raise embedded.kleene_error(error) or spark_failure(error) from None
+        finally:
+            session.stop()
 
 
 def _spark_results(queries: Program, events: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import tomllib
+from collections.abc import Container
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,14 +34,7 @@ class Language(StrEnum):
 
 def read_program(path: Path, language: Language | None = None) -> Program:
     """The queries of the file, in the language that was named or that the file's ending names."""
-    shown = printable(str(path))
-    try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise QuerySyntaxError(f"'{shown}' is not text: byte {error.start} is not UTF-8") from None
-    except OSError as error:
-        raise SchemaError(f"cannot read the query file '{shown}': {error.strerror}") from None
-    text = text.removeprefix("\ufeff")
+    text = read_text(path)
     if language is None:
         ending = path.suffix.lower().lstrip(".")
         language = next((one for one in Language if one.value == ending), Language.SASE)
@@ -48,16 +42,34 @@ def read_program(path: Path, language: Language | None = None) -> Program:
         case Language.SQL:
             return Program((match_recognize(_clause_in(text)),))
         case Language.REGEX:
-            return Program((_regex_query(text, shown),))
+            return Program((_regex_query(text, printable(str(path))),))
     return program(text)
 
 
+def read_text(path: Path) -> str:
+    """The text of a query file; - is standard input."""
+    shown = printable(str(path))
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise QuerySyntaxError(f"'{shown}' is not text: byte {error.start} is not UTF-8") from None
+    except OSError as error:
+        raise SchemaError(f"cannot read the query file '{shown}': {error.strerror}") from None
+    return text.removeprefix("\ufeff")
+
+
+def sql_file(argument: str) -> Path | None:
+    """The file that the argument names, if it is not a text itself: one that ends in .sql, or - for standard input."""
+    is_file = argument == "-" or (argument.lower().endswith(".sql") and "\n" not in argument)
+    return Path(argument) if is_file else None
+
+
 def _clause_in(text: str) -> str:
-    """The text, which is a clause; a whole SELECT is for Spark."""
+    """The text, which is a clause; a whole SELECT is for another command."""
     if re.match(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(SELECT|WITH)\b", text, re.IGNORECASE | re.DOTALL):
         raise UnsupportedError(
-            "the file has a whole SQL query, but the command line takes a MATCH_RECOGNIZE clause alone",
-            hint="Write what stands inside MATCH_RECOGNIZE ( … ); run whole queries from Python: kleene.sql(…).",
+            "the file has a whole SQL query, but this command takes a MATCH_RECOGNIZE clause alone",
+            hint="Write what stands inside MATCH_RECOGNIZE ( … ), or run the whole query with kleene sql.",
         )
     return text
 
@@ -97,6 +109,38 @@ def read_inputs(inputs: list[str], zone: str, form: Form = PLAIN) -> Inputs:
             )
         found[name] = find_files(_path_of(path), zone, form)
     return found
+
+
+def read_named(
+    tables: list[str], zone: str, delimiter: str, nulls: list[str] | None, casts: list[str] | None, schema: str | None
+) -> dict[str, EventFiles]:
+    """Tables of SQL by name, in small letters. A type that is told for NAME.COLUMN is for that table alone."""
+    pairs: dict[str, str] = {}
+    for item in tables:
+        name, separator, path = item.partition("=")
+        if not (separator and name and path):
+            raise SchemaError(
+                f"'{printable(item)}' does not say the name of a table and where it is",
+                hint="Write: --table trades=trades.parquet",
+            )
+        if name.lower() in pairs:
+            raise SchemaError(f"the table '{printable(name)}' is given twice", hint="Put both into one folder.")
+        pairs[name.lower()] = path
+    if list(pairs.values()).count("-") > 1:
+        raise SchemaError("standard input can be only one table")
+    found = {}
+    for name, path in pairs.items():
+        own = [item for item in (_of_table(cast, name, pairs) for cast in casts or ()) if item is not None]
+        found[name] = find_files(_path_of(path), zone, read_form(delimiter, nulls, schema, own))
+    return found
+
+
+def _of_table(cast: str, table: str, tables: Container[str]) -> str | None:
+    """The cast for the table; None if it is for another one."""
+    before, dot, _ = cast.partition("=")[0].partition(".")
+    if not dot or before.lower() not in tables:
+        return cast
+    return cast[len(before) + 1 :] if before.lower() == table else None
 
 
 def _path_of(text: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from rich.text import Text
 from kleene.cli.console import note, output, say, shown
 from kleene.errors import printable
 from kleene.files import FileKind, write_rows
-from kleene.program import Program
 from kleene.show import match_table
 
 _FRAME = 8
@@ -24,12 +24,13 @@ _FEW = 10
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a query gave: how many rows, and those to be shown."""
+    """What a query gave: how many rows, and those to be shown. `noun` says what a row is, and what several are."""
 
     name: str
     schema: pa.Schema
     count: int
     rows: pa.Table
+    noun: tuple[str, str] = ("match", "matches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class Screen:
     def first_of(self, table: pa.Table) -> pa.Table:
         return table if self.limit is None else table.slice(0, self.limit)
 
-    def show(self, result: Result, queries: Program, paths: dict[str, Path]) -> None:
-        title = result.name if len(queries.names) > 1 else None
+    def show(self, result: Result, names: Sequence[str], paths: dict[str, Path]) -> None:
+        title = result.name if len(names) > 1 else None
         if self.is_json:
             if not paths:
                 _write_lines(result, title)
@@ -70,7 +71,7 @@ def make_screen(style: str | None, limit: int | None, to_standard_output: bool) 
 
 def _summary(result: Result, title: str | None, rows: int) -> Text:
     more = f", the first {rows:,} shown" if 0 < rows < result.count else ""
-    line = Text(f"{result.count:,} match{'' if result.count == 1 else 'es'}", style="bold") + Text(more)
+    line = Text(f"{result.count:,} {result.noun[result.count != 1]}", style="bold") + Text(more)
     return line if title is None else shown(f"{printable(title)}: ") + line
 
 

@@ -15,8 +15,20 @@ from kleene.analysis.row_pattern import is_row_pattern
 from kleene.api import check as check_query
 from kleene.cli.console import ExitCode, errors, lost_output, note, note_warning, notes, output, say, say_plainly
 from kleene.cli.matching import choose_place, match_in_process, match_on_spark
-from kleene.cli.reading import Language, read_form, read_hints, read_inputs, read_program, read_tables
+from kleene.cli.reading import (
+    Language,
+    read_form,
+    read_hints,
+    read_inputs,
+    read_named,
+    read_program,
+    read_tables,
+    read_text,
+    sql_file,
+)
 from kleene.cli.showing import Screen, make_screen
+from kleene.cli.sql import NAME as SQL_RESULT
+from kleene.cli.sql import sql_in_process, sql_on_spark
 from kleene.cli.streaming import ALL, NEWEST, check_folders, match_stream, single, stream_places
 from kleene.cli.writing import check_apart, output_paths
 from kleene.errors import UnsupportedError
@@ -75,6 +87,20 @@ SchemaOption = Annotated[
 Cast = Annotated[list[str] | None, typer.Option(help="The type of one column: ts=timestamp; repeat for more.")]
 Delimiter = Annotated[str, typer.Option(help="What stands between the fields of CSV files.")]
 Null = Annotated[list[str] | None, typer.Option(help="A text that is NULL in CSV files; repeat for more.")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Where to write: a name ending in .parquet, .csv or .json (a folder, where Spark writes it), or - for "
+        "JSON lines to standard output.",
+    ),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
+Show = Annotated[
+    str | None,
+    typer.Option("--show", help="table or json; by default a table to a terminal, and JSON lines to a pipe."),
+]
 
 
 @app.command(
@@ -99,20 +125,9 @@ def match_command(
     cast: Cast = None,
     delimiter: Delimiter = ",",
     null: Null = None,
-    output_path: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Where to write: a name ending in .parquet, .csv or .json (a folder, where Spark writes it), or - for "
-            "JSON lines to standard output.",
-        ),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")] = False,
-    style: Annotated[
-        str | None,
-        typer.Option("--show", help="table or json; by default a table to a terminal, and JSON lines to a pipe."),
-    ] = None,
+    output_path: OutputOption = None,
+    overwrite: Overwrite = False,
+    style: Show = None,
     limit: Annotated[
         int | None, typer.Option(help="How many matches to show; by default a screenful, and all to a pipe.", min=0)
     ] = None,
@@ -126,13 +141,12 @@ def match_command(
 ) -> None:
     """Find the matches of a query among events. Small inputs are matched in this process, large ones on Spark."""
     _check_one(in_process, on_spark)
-    if style not in (None, "table", "json"):
-        raise typer.BadParameter("it is table or json", param_hint="--show")
+    _check_style(style)
     with errors():
         queries = read_program(query, language)
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         is_piped = output_path is not None and str(output_path) == "-"
-        paths = output_paths(queries, query, None if is_piped else output_path, overwrite, files)
+        paths = output_paths(queries.names, query, None if is_piped else output_path, overwrite, files)
         options = _match_options(queries, order_by, tie_break, type_column, format)
         is_on_spark, why = choose_place(files, on_spark, in_process)
         if notes.is_terminal:
@@ -146,6 +160,70 @@ def match_command(
 def _check_one(in_process: bool, on_spark: bool) -> None:
     if in_process and on_spark:
         raise typer.BadParameter("either in this process or on Spark", param_hint="--in-process, --spark")
+
+
+def _check_style(style: str | None) -> None:
+    if style not in (None, "table", "json"):
+        raise typer.BadParameter("it is table or json", param_hint="--show")
+
+
+@app.command(
+    "sql",
+    epilog=_examples(
+        "kleene sql 'SELECT * FROM trades WHERE price > 10' --table trades=trades.csv",
+        "kleene sql falls.sql -t trades=trades.parquet -t names=names.csv -o falls.parquet",
+        "cat falls.sql | kleene sql - -t trades=trades.parquet | jq .symbol",
+        "kleene sql falls.sql -t trades=trades --spark",
+    ),
+)
+def sql_command(
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="A SELECT in Spark's dialect, in which tables may carry MATCH_RECOGNIZE; a file that holds one, with "
+            "the ending .sql; or - for standard input."
+        ),
+    ],
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table",
+            "-t",
+            help="NAME=PATH: a Parquet, CSV or JSON-lines file, a folder of them, or - for standard input; repeat for "
+            "more.",
+        ),
+    ] = None,
+    timezone: Timezone = "UTC",
+    schema: SchemaOption = None,
+    cast: Annotated[
+        list[str] | None,
+        typer.Option(help="The type of one column: ts=timestamp, or trades.ts=timestamp; repeat for more."),
+    ] = None,
+    delimiter: Delimiter = ",",
+    null: Null = None,
+    output_path: OutputOption = None,
+    overwrite: Overwrite = False,
+    style: Show = None,
+    limit: Annotated[
+        int | None, typer.Option(help="How many rows to show; by default a screenful, and all to a pipe.", min=0)
+    ] = None,
+    on_spark: Annotated[bool, typer.Option("--spark", help="Run the text on Spark, not in this process.")] = False,
+    fail_if_none: Annotated[
+        bool, typer.Option("--fail-if-none", help="Exit with code 1 when there is no row.")
+    ] = False,
+) -> None:
+    """Run a SQL query over files, in this process or on Spark."""
+    _check_style(style)
+    with errors():
+        file = sql_file(text)
+        query = text if file is None else read_text(file)
+        files = read_named(tables or [], checked_zone(timezone), delimiter, null, cast, schema)
+        is_piped = output_path is not None and str(output_path) == "-"
+        paths = output_paths([SQL_RESULT], file, None if is_piped else output_path, overwrite, files)
+        runner = sql_on_spark if on_spark else sql_in_process
+        found = runner(query, files, paths, make_screen(style, limit, is_piped))
+        if fail_if_none and not found:
+            raise typer.Exit(ExitCode.NO_MATCH)
 
 
 def _match_options(

@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kleene.cli.reading import Inputs, parts_of
 from kleene.errors import SchemaError, printable
 from kleene.files import check_replaceable, endings_of, output_kind
-from kleene.program import Program
 
 _LONGEST_NAME = 255
 """Bytes that the name of a file may have, on nearly all file systems."""
 
 
-def output_paths(queries: Program, query: Path, path: Path | None, overwrite: bool, files: Inputs) -> dict[str, Path]:
-    """Where each query's matches go: of several queries, each to a name of its own."""
+def output_paths(
+    names: Sequence[str], query: Path | None, path: Path | None, overwrite: bool, files: Inputs
+) -> dict[str, Path]:
+    """Where each query's matches go: of several queries, each to a name of its own. `query` is the file of the text."""
     if path is None:
         return {}
     endings = tuple(endings_of(output_kind(path)))
-    paths = _named(queries.names, path)
+    paths = _named(names, path)
     for target in paths.values():
         check_apart(target, files, query, "output")
         _check_writable(target)
@@ -72,7 +73,7 @@ def in_file_name(name: str) -> str:
     )
 
 
-def check_apart(target: Path, files: Inputs, query: Path, what: str) -> None:
+def check_apart(target: Path, files: Inputs, query: Path | None, what: str) -> None:
     """An error if writing there could change what is read, under whatever name it goes."""
     shown, place = printable(str(target)), _real(target)
     own, above = _identity(place), {_identity(parent) for parent in place.parents}
@@ -84,7 +85,7 @@ def check_apart(target: Path, files: Inputs, query: Path, what: str) -> None:
             raise SchemaError(f"the {what} '{shown}' is an input, or lies in one", hint="Choose another name.")
         if own is not None and own in map(_identity, (item, *part.files)):
             raise SchemaError(f"the {what} '{shown}' is an input under another name", hint="Choose another name.")
-    if own is not None and own == _identity(query):
+    if own is not None and query is not None and own == _identity(query):
         raise SchemaError(f"the {what} '{shown}' is the file of the query", hint="Choose another name.")
 
 

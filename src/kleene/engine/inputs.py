@@ -177,8 +177,8 @@ def category_notes(definition: QueryDefinition, order: OrderKey, ordered: frozen
     for expression, _ in spoken(definition):
         for node in ir.walk(expression):
             is_order = isinstance(node, ir.Comparison) and node.operator not in ("=", "!=")
-            is_extreme = isinstance(node, ir.Aggregate) and node.function in ("min", "max")
-            if is_order or is_extreme or isinstance(node, ir.Between):
+            is_extreme = isinstance(node, ir.Aggregate) and node.function in ("max", "max_by", "min", "min_by")
+            if is_order or is_extreme or isinstance(node, (ir.Between, ir.OrderKey)):
                 used |= {part.name for part in ir.walk(node) if isinstance(part, ir.Attribute)}
     for name in sorted(used & ordered):
         yield (

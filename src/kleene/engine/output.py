@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery, Component
-from kleene.analysis.value_types import type_of
+from kleene.analysis.conversions import type_of
 from kleene.engine.events import ALL_DIGITS, Events, decoded
 from kleene.engine.matches import Array, FlatMatches
 from kleene.errors import SchemaError, listed, printable
@@ -45,7 +45,7 @@ _ARROW_TYPES: dict[Type, pa.DataType] = {
     TIME: pa.time64("us"),
 }
 # These give out a value of an event as it is, so that the column keeps the type it had in the input.
-_KEEPS_TYPE = ("first", "last", "min", "max")
+_KEEPS_TYPE = ("any_value", "first", "last", "max", "max_by", "min", "min_by", "mode")
 
 
 def output_schema(query: AnalyzedQuery, columns: pa.Schema, with_times: bool = False) -> pa.Schema:
@@ -183,12 +183,12 @@ def arrow_field(expression: ir.Expr, columns: pa.Schema) -> pa.Field:
     match expression:
         case ir.Attribute(name=name):
             return columns.field(name)
-        case ir.Aggregate(function=function, argument=ir.Attribute() as argument) if function in _KEEPS_TYPE:
-            return columns.field(argument.name)
         case ir.Navigation(argument=argument):
             return arrow_field(argument, columns)
-        case ir.Aggregate(function="collect" | "array_agg", argument=argument):
+        case ir.Aggregate(argument=argument, type=ArrayType()):
             return pa.field("", pa.list_(arrow_field(argument, columns).with_name("element")))
+        case ir.Aggregate(function=function, argument=ir.Attribute() as argument) if function in _KEEPS_TYPE:
+            return columns.field(argument.name)
     return pa.field("", arrow_type(type_of(expression)))
 
 

@@ -171,8 +171,18 @@ class CheckedProgress:
         return in_output_order(writer.parts(self._engine.feed(table, now, is_last), budget), budget)
 
 
+def refuse_window(plan: Plan) -> None:
+    """An error for a window with a pattern: nothing says yet how a row of a stream waits for its frame."""
+    if isinstance(plan.query, AnalyzedRowPattern) and plan.query.frame is not None:
+        raise UnsupportedError(
+            "a window with a pattern needs a whole table: on a stream, it is not defined how a row waits for its frame",
+            hint="Match a table, or use MATCH_RECOGNIZE, which works on streams.",
+        )
+
+
 def _checked_choice(plan: Plan) -> Choice:
     """The engine; an error if it does not go through a stream piece by piece."""
+    refuse_window(plan)
     choice = choose(plan)
     if choice.name == "reference":
         raise UnsupportedError(

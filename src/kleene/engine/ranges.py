@@ -110,6 +110,8 @@ def _reach_of_rows(query: AnalyzedRowPattern) -> Reach | Uncut:
         return Uncut("the regular-expression operator starts over after each match, wherever that ends")
     if query.order_by[0].descending or query.order_by[0].nulls_first is not None:
         return Uncut("ranges need an order key that ascends and has no NULLs")
+    if query.frame is not None:
+        return Uncut("a window gives out every row, and a match decides from which row on the next is searched")
     if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
         return Uncut("unmatched rows are known only once all matches are")
     if query.rows_per_match is not RowsPerMatch.ONE and _may_give_no_row(query):

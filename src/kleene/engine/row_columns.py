@@ -1,12 +1,14 @@
 """Matches of row patterns, and of the regular-expression operator, to tables, column by column.
 
-Measures that are a value of one of the match's rows, a count, a number or the classification are read off the arrays of
-the matches, and so are aggregates that are a register; others are computed by the interpreter, match by match.
+Measures that are a value of one of the match's rows, a number or the classification are read off the arrays of the
+matches, most aggregates are computed for all matches at once, and those that are a register are read off it; others
+are computed by the interpreter, match by match.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -14,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.analysis.value_types import type_of
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
 from kleene.engine.compiled.columns import Array
@@ -24,6 +26,7 @@ from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.registers import Register
 from kleene.engine.compiled.row_search import FoundRows, numbered
 from kleene.engine.events import Events, decoded
+from kleene.engine.match_aggregates import MatchAggregates, OneByOneError, RowsOfMatches
 from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed_column, taken
 from kleene.engine.row_output import row_output_schema
@@ -69,6 +72,10 @@ class _Measures:
         self._numbers = numbered(found, query.definition.selection is Selection.ALL_MATCHES)
         self._names = np.array([self._tables.variables[n] for n in self._tables.variable_of] or [""], object)
         self._events = Events(found.table, query.schema, ())
+        self._rows_of_variable: dict[str | None, RowsOfMatches] = {}
+        self._aggregates = MatchAggregates(
+            found.table, query.schema, found.grouped.order, self._rows_of_matches, self._loops
+        )
 
     def output_order(self) -> Array:
         """By the last row, then the first, then the number."""
@@ -92,15 +99,20 @@ class _Measures:
                 return self.taken(name, self._shifted(rows, expression.shift or 0))
             case ir.MatchNumber():
                 return pa.array(self._numbers, pa.int64())
-            case ir.Aggregate(function="count", distinct=False, argument=ir.Events(variable=variable)):
+            case ir.Aggregate(function="count", argument=ir.Events(variable=variable), is_plain=True):
                 return pa.array(self._count(variable), pa.int64())
             case ir.Classifier(variable=None):
                 ends = np.where(self._lengths > 0, self._matches.offsets[1:] - 1, -1)
                 return self._named(ends)
-            case ir.Aggregate(function="array_agg", distinct=False, argument=ir.Classifier(variable=None)):
+            case ir.Aggregate(
+                function="array_agg", distinct=False, argument=ir.Classifier(variable=None), is_plain=True
+            ):
                 names = self._named(np.arange(len(self._matches.states)))
                 offsets = pa.array(self._matches.offsets, pa.int32())
                 return pa.ListArray.from_arrays(offsets, names, mask=pa.array(self._lengths == 0))
+            case ir.Aggregate():
+                with suppress(OneByOneError):
+                    return self._aggregates.column(expression)
         return computed_column(expression, list(self._values(expression)), self._found.table.schema)
 
     def taken(self, name: str, rows: Array) -> pa.Array:
@@ -111,6 +123,17 @@ class _Measures:
     def _wanted(self, variable: str) -> Array:
         members = self._query.members[variable]
         return np.array([int(name in members) for name in self._names], np.int64)
+
+    def _rows_of_matches(self, variable: str | None) -> RowsOfMatches:
+        """The rows of the variable, or of all, in every match."""
+        if variable not in self._rows_of_variable:
+            starts, offsets = self._matches.starts, self._matches.offsets
+            rows = np.repeat(starts - offsets[:-1], self._lengths) + np.arange(len(self._matches.states))
+            own = RowsOfMatches(rows, offsets)
+            if variable is not None:
+                own = own.kept(self._wanted(variable)[self._matches.states] == 1)
+            self._rows_of_variable[variable] = own
+        return self._rows_of_variable[variable]
 
     def _rows(self, variable: str | None, from_last: bool, offset: int) -> Array:
         starts, lengths = self._matches.starts, self._lengths
@@ -149,9 +172,12 @@ class _Measures:
     def _values(self, expression: ir.Expr) -> Iterator[Any]:
         """Of each match; those of one partition stand together."""
         matches, members = self._matches, self._query.members
-        columns = {
-            node.name: self._events.values(node.name) for node in ir.walk(expression) if isinstance(node, ir.Attribute)
-        }
+        known, unknown = self._known_parts(expression)
+        if not unknown:
+            yield from (evaluate(expression, _Known(known, match)) for match in range(len(matches)))
+            return
+        read = (node for part in unknown for node in ir.walk(part))
+        columns = {node.name: self._events.values(node.name) for node in read if isinstance(node, ir.Attribute)}
         visible = np.stack(self._visible(), axis=1)
         for group, numbers in groupby(range(len(matches)), key=matches.groups.__getitem__):
             begin, end = int(self._found.begins[group]), int(self._found.ends[group])
@@ -162,9 +188,55 @@ class _Measures:
                 rows, variables = range(start, start + length), tuple(self._names[matches.states_of(match)])
                 number = int(self._numbers[match])
                 seen = Visible(*(visible[match] - begin).tolist())
-                yield evaluate(
-                    expression, RowBindings(here, seen, members, rows, variables, running=length, number=number)
-                )
+                bindings = RowBindings(here, seen, members, rows, variables, running=length, number=number)
+                yield evaluate(expression, _Known(known, match, bindings))
+
+    def _known_parts(self, expression: ir.Expr) -> tuple[dict[int, list[Any]], list[ir.Expr]]:
+        """The values of parts of the expression in all matches, by their identity; and the parts that are not known."""
+        known: dict[int, list[Any]] = {}
+        unknown, unread = list[ir.Expr](), [expression]
+        while unread:
+            part = unread.pop()
+            match part:
+                case ir.Attribute(variable=variable, name=name):
+                    known[id(part)] = self._plain(name, self._rows(variable, True, 0))
+                case ir.Navigation(argument=ir.Attribute(name=name), variable=variable):
+                    rows = self._rows(variable, part.from_last, part.offset)
+                    known[id(part)] = self._plain(name, self._shifted(rows, part.shift or 0))
+                case ir.MatchNumber():
+                    known[id(part)] = self._numbers.tolist()
+                case ir.Aggregate():
+                    try:
+                        known[id(part)] = self._aggregates.values(part).plain(type_of(part))
+                    except OneByOneError:
+                        unknown.append(part)
+                case ir.Navigation() | ir.Classifier():
+                    unknown.append(part)
+                case _:
+                    unread += ir.children(part)
+        return known, unknown
+
+    def _plain(self, name: str, rows: Array) -> list[Any]:
+        """The column's plain values in the rows; None for row -1."""
+        values = self._events.values(name)
+        positions = np.where(rows < 0, -1, self._found.grouped.order[rows]).tolist() if len(rows) else []
+        return [None if position < 0 else values[position] for position in positions]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What an expression is evaluated for: parts of it whose values are known in every match, and the match itself."""
+
+    known: dict[int, list[Any]]
+    match: int
+    bindings: RowBindings | None = None
+
+    def value(self, expression: ir.Expr) -> Any:
+        values = self.known.get(id(expression))
+        if values is not None:
+            return values[self.match]
+        assert self.bindings is not None
+        return self.bindings.value(expression)
 
 
 # --- the regular-expression operator ---------------------------------------------------------------------------------

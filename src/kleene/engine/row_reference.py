@@ -14,9 +14,11 @@ from typing import Any
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.events import times_of, window_size
+from kleene.engine.row_aggregates import aggregate_of_rows
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
-from kleene.ir.evaluate import PlainValue, aggregated, evaluate
+from kleene.ir.aggregates import aggregated_variable
+from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Variable, has_one_way
 from kleene.ir.pattern import Sequence as PatternSequence
@@ -311,28 +313,7 @@ class RowBindings:
         return evaluate(navigation.argument, replace(self, row=row))
 
     def _aggregate(self, aggregate: ir.Aggregate) -> Any:
-        rows = self._rows_of(_variable_of(aggregate.argument), aggregate.final)
-        if isinstance(aggregate.argument, ir.Events):
+        rows = self._rows_of(aggregated_variable(aggregate), aggregate.final)
+        if isinstance(aggregate.argument, ir.Events) and aggregate.condition is None:
             return len(rows)
-        values = [evaluate(aggregate.argument, replace(self, row=row)) for row in rows]
-        if aggregate.distinct:
-            first_of_each: dict[Any, Any] = {}
-            for value in values:
-                first_of_each.setdefault(distinct_key(value), value)
-            values = list(first_of_each.values())
-        if aggregate.function == "array_agg":
-            return values or None
-        return aggregated(aggregate, values)
-
-
-def distinct_key(value: Any) -> Any:
-    """What makes values the same when they are grouped: NaN is the same as NaN there."""
-    return "NaN" if isinstance(value, float) and value != value else value
-
-
-def _variable_of(argument: ir.Expr) -> str | None:
-    """The variable that an aggregate is over: that of its references, of which there is one at the most."""
-    for node in ir.walk(argument):
-        if isinstance(node, (ir.Attribute, ir.Events, ir.Classifier)):
-            return node.variable
-    return None
+        return aggregate_of_rows(aggregate, [replace(self, row=row) for row in rows])

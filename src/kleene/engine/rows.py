@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.analysis.value_types import type_of
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.row_search import FoundRows, row_matches
 from kleene.engine.events import check_order_key, plain_values
@@ -20,8 +20,9 @@ from kleene.engine.frames import frame_ends
 from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
+from kleene.engine.row_aggregates import distinct_key
 from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows, window_rows
-from kleene.engine.row_reference import PartitionMatcher, RowBindings, Visible, distinct_key
+from kleene.engine.row_reference import PartitionMatcher, RowBindings, Visible
 from kleene.engine.sorting import sorted_table, table_in_order
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir

@@ -60,6 +60,8 @@ def first_line(error: BaseException) -> str:
 
 def _opened(events: Any, what: str, mentioned: Container[str] | None) -> Source:
     package = type(events).__module__.split(".")[0]
+    if isinstance(events, Source):
+        return events
     if isinstance(events, pa.Table):
         return _of_table(events)
     if isinstance(events, pa.RecordBatch):

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
+from kleene.ir.functions import regexes, texts, times
 from kleene.ir.text import expression_text
 from kleene.schema import (
     BOOLEAN,
@@ -46,6 +47,27 @@ _EPOCH = datetime(1970, 1, 1)
 _WIDE = Context(prec=1_000)
 """Room for every digit of a float."""
 _MICROSECOND = timedelta(microseconds=1)
+_WITH_NULLS = frozenset({"concat_ws", "greatest", "least", "locate", "nullif"})
+_OF_TEXTS: dict[str, Callable[..., Any]] = {
+    "concat": lambda *parts: "".join(parts),
+    "contains": texts.contains,
+    "endswith": texts.endswith,
+    "instr": texts.instr,
+    "left": texts.left,
+    "length": len,
+    "lower": str.lower,
+    "lpad": texts.lpad,
+    "ltrim": texts.ltrim,
+    "replace": texts.replace,
+    "right": texts.right,
+    "rpad": texts.rpad,
+    "rtrim": texts.rtrim,
+    "split_part": texts.split_part,
+    "startswith": texts.startswith,
+    "substring": texts.substring,
+    "trim": texts.trim,
+    "upper": str.upper,
+}
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda left, right: left == right,
     "!=": lambda left, right: left != right,
@@ -130,7 +152,7 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
         case ir.Literal(value=value):
             return value
         case ir.Comparison(operator=operator, left=left, right=right):
-            return _compare(operator, evaluate(left, bindings), evaluate(right, bindings))
+            return compare(operator, evaluate(left, bindings), evaluate(right, bindings))
         case ir.And(operands=operands):
             return _and(evaluate(operand, bindings) for operand in operands)
         case ir.Or(operands=operands):
@@ -146,14 +168,17 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
             return evaluate(operand, bindings) is None
         case ir.In(operand=operand, choices=choices):
             value = evaluate(operand, bindings)
-            return _or(_compare("=", value, evaluate(choice, bindings)) for choice in choices)
+            return _or(compare("=", value, evaluate(choice, bindings)) for choice in choices)
         case ir.Like(operand=operand, pattern=pattern):
             return _like(evaluate(operand, bindings), evaluate(pattern, bindings))
         case ir.Case(branches=branches, default=default):
             chosen = (result for condition, result in branches if evaluate(condition, bindings) is True)
             return _as_value(evaluate(next(chosen, default), bindings), expression)
-        case ir.Cast(operand=operand):
-            return _cast(expression, evaluate(operand, bindings))
+        case ir.Cast(operand=operand, tries=tries):
+            return (_try_cast if tries else _cast)(expression, evaluate(operand, bindings))
+        case ir.Function(name="coalesce", arguments=arguments):
+            known = (value for value in (evaluate(one, bindings) for one in arguments) if value is not None)
+            return _as_value(next(known, None), expression)
         case ir.Function(arguments=arguments):
             return _call(expression, [evaluate(argument, bindings) for argument in arguments])
         case ir.PythonCall(arguments=arguments):
@@ -161,7 +186,7 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
     return bindings.value(expression)
 
 
-def _compare(operator: str, left: Any, right: Any) -> bool | None:
+def compare(operator: str, left: Any, right: Any) -> bool | None:
     # NaN is the one value that differs from itself.
     if left is None or right is None or left != left or right != right:
         return None
@@ -321,7 +346,7 @@ def sum_of(aggregate: ir.Aggregate, total: Any, value: Any) -> Any:
 
 
 def average_of(aggregate: ir.Aggregate, total: Any, count: int) -> float:
-    return _as_float(total, aggregate.argument.type) / count
+    return as_float(total, aggregate.argument.type) / count
 
 
 def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
@@ -370,7 +395,8 @@ def python_value(value: Any, type_: Type | None) -> Any:
     return value
 
 
-def _as_float(value: Any, type_: Type | None) -> float:
+def as_float(value: Any, type_: Type | None) -> float:
+    """A plain number of the type as a float."""
     return value / 10**type_.scale if isinstance(type_, DecimalType) else float(value)
 
 
@@ -394,6 +420,13 @@ def _cast(cast: ir.Cast, value: Any) -> Any:
         ) from None
 
 
+def _try_cast(cast: ir.Cast, value: Any) -> Any:
+    try:
+        return _cast(cast, value)
+    except ExecutionError:
+        return None
+
+
 def _within_digits(value: Any, cast: ir.Cast) -> Any:
     if isinstance(cast.to, DecimalType) and abs(value) >= 10**cast.digits:
         raise ExecutionError(
@@ -415,9 +448,9 @@ def _converted(value: Any, source: Type | None, target: Type | None) -> Any:
         case TimestampType() | DurationType():
             return value * per_microsecond(target) // per_microsecond(source)
         case _ if target == FLOAT:
-            return _as_float(value, source)
+            return as_float(value, source)
         case _ if target == INTEGER:
-            return int(_as_float(value, source)) if source == FLOAT else _truncated(value, source)
+            return int(as_float(value, source)) if source == FLOAT else _truncated(value, source)
         case _ if target == BOOLEAN:
             return value != 0
         case _ if target == DATE:
@@ -490,29 +523,97 @@ def _rounded(value: Decimal, places: int, unscaled: bool = False) -> Any:
 
 def _call(call: ir.Function, arguments: list[Any]) -> Any:
     name = call.name
-    if name == "coalesce":
-        return _as_value(next((argument for argument in arguments if argument is not None), None), call)
-    if name in ("least", "greatest"):
-        known = [argument for argument in arguments if argument is not None and argument == argument]
-        return _as_value((min if name == "least" else max)(known, default=None), call)
+    if name in _WITH_NULLS:
+        return _call_with_nulls(call, arguments)
     if any(argument is None for argument in arguments):
         return None
+    if name in _OF_TEXTS:
+        return _OF_TEXTS[name](*arguments)
+    if name in times.OF_DATE or name in times.OF_CLOCK:
+        return times.part(name, arguments[0], call.arguments[0].type)
     match name:
-        case "concat":
-            return "".join(arguments)
-        case "lower":
-            return arguments[0].lower()
-        case "upper":
-            return arguments[0].upper()
-        case "length":
-            return len(arguments[0])
         case "abs":
             return in_range(abs(arguments[0]), call)
         case "floor" | "ceil":
             return _whole(call, arguments[0])
         case "round":
             return _round(call, arguments[0], *arguments[1:])
+        case "reverse":
+            return arguments[0][::-1]
+        case "regexp_like":
+            return _is_found(*arguments)
+        case "pmod":
+            return _positive_remainder(*arguments)
+        case "sign":
+            return math.copysign(1.0, arguments[0]) if arguments[0] else arguments[0]
+    if name.startswith(("date_", "unix_")):
+        return _time_function(call, arguments)
     return _float_function(name, arguments)
+
+
+def _call_with_nulls(call: ir.Function, arguments: list[Any]) -> Any:
+    """Functions that may have a value though an argument is NULL."""
+    match call.name:
+        case "least" | "greatest" as name:
+            known = [argument for argument in arguments if argument is not None and argument == argument]
+            return _as_value((min if name == "least" else max)(known, default=None), call)
+        case "nullif":
+            return _nullif(call, *arguments)
+        case "locate":
+            if len(arguments) == 3 and arguments[2] is None:
+                return 0
+            return None if None in arguments else texts.locate(*arguments)
+    assert call.name == "concat_ws"
+    separator, *parts = arguments
+    return None if separator is None else separator.join(part for part in parts if part is not None)
+
+
+def _nullif(call: ir.Function, value: Any, other: Any) -> Any:
+    """NULL if the two are equal, in the type of the second."""
+    first, second = call.arguments
+    assert second.type is not None
+    compared = value if first.type == second.type else _cast(_converting(first, second.type), value)
+    return None if compare("=", compared, other) is True else value
+
+
+def _converting(operand: ir.Expr, to: Type) -> ir.Cast:
+    return ir.Cast(operand, to, implicit=True, type=to)
+
+
+def _is_found(text: str, pattern: str) -> bool:
+    try:
+        return regexes.is_found(text, pattern)
+    except regexes.PatternError as error:
+        raise ExecutionError(
+            f"the regular expression '{printable(pattern)}' cannot be used: {error}",
+            hint="Patterns are what Java and RE2 have in common.",
+        ) from None
+
+
+def _positive_remainder(left: Any, right: Any) -> Any:
+    """The remainder; a negative one is brought up by the divisor, as Spark has it."""
+    if right == 0:
+        return None
+    remainder = _remainder(left, right)
+    return _remainder(remainder + right, right) if remainder < 0 else remainder
+
+
+def _time_function(call: ir.Function, arguments: list[Any]) -> Any:
+    types = [argument.type for argument in call.arguments]
+    match call.name:
+        case "date_part":
+            return times.part(times.FIELDS[arguments[0].lower()], arguments[1], types[1])
+        case "date_trunc":
+            found = times.truncated(arguments[0], arguments[1], types[1])
+            return None if found is None else in_range(found, call)
+        case "unix_timestamp":
+            return times.seconds_since_1970(arguments[0], types[0])
+        case "date_diff":
+            return times.days_of(arguments[0], types[0]) - times.days_of(arguments[1], types[1])
+        case "date_add":
+            return times.days_later(times.days_of(arguments[0], types[0]), arguments[1])
+    assert call.name == "date_sub"
+    return times.days_later(times.days_of(arguments[0], types[0]), -arguments[1])
 
 
 def _float_function(name: str, arguments: list[float]) -> float | None:

@@ -80,7 +80,8 @@ class Length(Expr):
 class Aggregate(Expr):
     """A function of a variable's events: `argument` is evaluated for each of them, NULLs are skipped.
 
-    In row patterns `final` says that all rows of the match count, also those after the current one.
+    In row patterns `final` says that all rows of the match count, also those after the current one; `others` are
+    further arguments, only rows count for which `condition` is TRUE, and they come in the order of the keys `order`.
     """
 
     function: str
@@ -88,6 +89,23 @@ class Aggregate(Expr):
     distinct: bool = False
     final: bool = False
     name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    others: tuple[Expr, ...] = ()
+    condition: Expr | None = None
+    order: tuple[OrderKey, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a function of one argument over all rows as they come."""
+        return not (self.others or self.order) and self.condition is None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey(Expr):
+    """What the rows of an aggregate are ordered by."""
+
+    operand: Expr
+    descending: bool = False
+    nulls_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +178,16 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """A conversion; an implicit one was put in by analysis and is not shown. A decimal has at most `digits` digits."""
+    """A conversion; an implicit one was put in by analysis and is not shown. A decimal has at most `digits` digits.
+
+    One that only `tries` is NULL where there is no such value.
+    """
 
     operand: Expr
     to: Type
     implicit: bool = False
     digits: int = MOST_DECIMAL_DIGITS
+    tries: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +195,37 @@ class Function(Expr):
     name: str
     arguments: tuple[Expr, ...]
     name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Expr):
+    """`x[key]`: what an array has at a place, from 0, or a map under a key; NULL where there is nothing."""
+
+    operand: Expr
+    key: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Expr):
+    """`x.name` of a struct; a name that is not exact stands for the field that differs from it in case only."""
+
+    operand: Expr
+    name: str
+    name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    exact: bool = field(default=True, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Expr):
+    """`(x, y) -> body`: an argument of functions that only Spark has."""
+
+    parameters: tuple[str, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaVariable(Expr):
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kleene.ir import expr as ir
-from kleene.schema import BOOLEAN, FLOAT, INTEGER, LARGEST_INTEGER, SMALLEST_INTEGER, DecimalType
+from kleene.ir.functions import times
+from kleene.schema import BOOLEAN, FLOAT, INTEGER, LARGEST_INTEGER, SMALLEST_INTEGER, STRING, DecimalType
 
 Range = tuple[int, int]
+_MAY_FAIL = frozenset(
+    {
+        *("floor", "ceil", "round", "lpad", "rpad", "split_part", "regexp_like"),
+        *("date_add", "date_diff", "date_part", "date_sub", "date_trunc"),
+        *(times.OF_DATE | times.OF_CLOCK),
+    }
+)
+"""Functions that have no value for some arguments: dates outside of the years 1 to 9999 have no parts."""
 
 
 def may_fail(expression: ir.Expr, ranges: Mapping[str, Range] | None = None) -> bool:
@@ -20,15 +29,22 @@ def may_fail(expression: ir.Expr, ranges: Mapping[str, Range] | None = None) -> 
             case ir.Arithmetic(operator="+" | "-" | "*") | ir.Negate() if node.type != FLOAT:
                 if ranges is None or _range(node, ranges) is None:
                     return True
-            case ir.Cast(implicit=False) if not _always_converts(node):
+            case ir.Cast(tries=False) if _can_be_wrong(node):
                 return True
-            case ir.Function(name="floor" | "ceil" | "round"):
+            case ir.Function(name="regexp_like", arguments=(_, ir.Literal())):
+                pass  # the pattern has been looked at
+            case ir.Function(name=name) if name in _MAY_FAIL:
                 return True
             case ir.Function(name="abs") if node.type != FLOAT:
                 return True
             case ir.Aggregate(function="sum") if node.type != FLOAT:
                 return True
     return False
+
+
+def _can_be_wrong(cast: ir.Cast) -> bool:
+    """What analysis put in, to compare or to compute, is only wrong where it reads a text."""
+    return not _always_converts(cast) if not cast.implicit else cast.operand.type == STRING and cast.to != STRING
 
 
 def _always_converts(cast: ir.Cast) -> bool:

@@ -38,8 +38,23 @@ _RESERVED = {
         "from",
         "having",
     ),
-    *("in", "interval", "into", "is", "like", "not", "null", "or", "pattern", "return", "seq", "then", "timestamp"),
-    *("true", "when", "where", "within"),
+    *(
+        "in",
+        "interval",
+        "into",
+        "is",
+        "like",
+        "not",
+        "null",
+        "or",
+        "pattern",
+        "return",
+        "rlike",
+        "seq",
+        "then",
+        "timestamp",
+    ),
+    *("timestamp", "true", "when", "where", "within"),
     *(strategy.value for strategy in Strategy),
 }
 
@@ -144,9 +159,10 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
             return reference_text(variable, position), _PRIMARY
         case ir.Length(variable=variable):
             return f"{_variable_text(variable)}.LEN", _PRIMARY
-        case ir.Aggregate(function=function, argument=argument, distinct=distinct, final=final):
-            inner = f"{'DISTINCT ' if distinct else ''}{_text(argument, 0)}"
-            return f"{'FINAL ' if final else ''}{function}({inner})", _PRIMARY
+        case ir.Aggregate():
+            return _aggregate_text(expression), _PRIMARY
+        case ir.OrderKey(operand=operand, descending=descending, nulls_first=nulls_first):
+            return f"{_text(operand, 0)}{' DESC' if descending else ''}{' NULLS FIRST' if nulls_first else ''}", _OR
         case ir.Navigation():
             return _navigation_text(expression), _PRIMARY
         case ir.Classifier(variable=variable, final=final):
@@ -179,15 +195,33 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
         case ir.Case(branches=branches, default=default):
             whens = "".join(f" WHEN {_text(condition, 0)} THEN {_text(value, 0)}" for condition, value in branches)
             return f"CASE{whens} ELSE {_text(default, 0)} END", _PRIMARY
-        case ir.Cast(operand=operand, to=to, digits=digits):
-            return f"CAST({_text(operand, 0)} AS {_type_text(to, digits)})", _PRIMARY
+        case ir.Cast(operand=operand, to=to, digits=digits, tries=tries):
+            return f"{'TRY_' if tries else ''}CAST({_text(operand, 0)} AS {_type_text(to, digits)})", _PRIMARY
         case ir.Function(name="concat", arguments=(left, right)):
             return f"{_text(left, _SUM)} || {_text(right, _SUM + 1)}", _SUM
         case ir.Function(name=name, arguments=arguments):
             return f"{name_text(name)}({', '.join(_text(argument, 0) for argument in arguments)})", _PRIMARY
+        case ir.Item(operand=operand, key=key):
+            return f"{_text(operand, _PRIMARY)}[{_text(key, 0)}]", _PRIMARY
+        case ir.Field(operand=operand, name=name):
+            return f"{_text(operand, _PRIMARY)}.{name_text(name)}", _PRIMARY
+        case ir.Lambda(parameters=parameters, body=body):
+            names = ", ".join(map(name_text, parameters))
+            return f"{names if len(parameters) == 1 else f'({names})'} -> {_text(body, 0)}", _OR
+        case ir.LambdaVariable(name=name):
+            return name_text(name), _PRIMARY
         case ir.IfPresent(predicate=predicate):
             return _text_and_binding(predicate)
     raise AssertionError(f"no text for {type(expression).__name__}")
+
+
+def _aggregate_text(aggregate: ir.Aggregate) -> str:
+    inner = ", ".join(_text(argument, 0) for argument in (aggregate.argument, *aggregate.others))
+    keys = ", ".join(_text(key, 0) for key in aggregate.order)
+    text = f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{inner}{keys and f' ORDER BY {keys}'})"
+    if aggregate.condition is not None:
+        text += f" FILTER (WHERE {_text(aggregate.condition, 0)})"
+    return f"{'FINAL ' if aggregate.final else ''}{text}"
 
 
 def _navigation_text(navigation: ir.Navigation) -> str:

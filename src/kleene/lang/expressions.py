@@ -24,6 +24,7 @@ from lark.visitors import v_args
 from kleene.errors import KleeneError, QuerySyntaxError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import MICROSECONDS, Window, WindowUnit
+from kleene.ir.paths import Step
 from kleene.lang.complaints import complaint, find_unclosed
 from kleene.schema import (
     BOOLEAN,
@@ -225,6 +226,11 @@ class ExpressionBuilder(Transformer[Token, Any]):
         operand, negated, _, pattern = children
         return inverted(negated is not None, ir.Like(operand, pattern, span=span_of(meta)))
 
+    def rlike(self, meta: Meta, children: Children) -> ir.Expr:
+        operand, negated, word, pattern = children
+        found = ir.Function("regexp_like", (operand, pattern), span_of(word), span=span_of(meta))
+        return inverted(negated is not None, found)
+
     # --- values ------------------------------------------------------------------------------------------------
 
     def chain(self, _: Meta, children: Children) -> ir.Expr:
@@ -241,7 +247,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
         operand: ir.Expr = children[-1]
         if sum(sign == "-" for sign in children[:-1]) % 2 == 0:
             return operand
-        return negative_literal(operand, span_of(meta)) or ir.Negate(operand, span=span_of(meta))
+        return _signed(operand, span_of(meta))
 
     def case(self, meta: Meta, children: Children) -> ir.Case:
         _, operand, *rest = children
@@ -258,7 +264,15 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return children[1], children[3]
 
     def cast(self, meta: Meta, children: Children) -> ir.Cast:
-        _, operand, _, name, precision, scale = children
+        word, operand, _, (to, digits) = children
+        return ir.Cast(operand, to, digits=digits, tries=word.type == "TRY_CAST", span=span_of(meta))
+
+    def cast_behind(self, meta: Meta, children: Children) -> ir.Cast:
+        operand, (to, digits) = children
+        return ir.Cast(operand, to, digits=digits, span=span_of(meta))
+
+    def cast_type(self, _: Meta, children: Children) -> tuple[Type, int]:
+        name, precision, scale = children
         type_ = _CAST_TYPES.get(name.lower())
         if type_ is None:
             raise self.fail(
@@ -267,8 +281,12 @@ class ExpressionBuilder(Transformer[Token, Any]):
                 "Types: integer, float, string, boolean, date, time, timestamp, decimal(precision, scale).",
             )
         digits, places = self._precision(type_, precision, scale)
-        to = decimal(places) if type_ == decimal(0) else type_
-        return ir.Cast(operand, to, digits=digits, span=span_of(meta))
+        return decimal(places) if type_ == decimal(0) else type_, digits
+
+    def extract(self, meta: Meta, children: Children) -> ir.Function:
+        word, field, _, moment = children
+        part = ir.Literal(str(field).upper(), STRING, span=span_of(field))
+        return ir.Function("date_part", (part, moment), span_of(word), span=span_of(meta))
 
     def _precision(self, type_: Type, precision: Token | None, scale: Token | None) -> tuple[int, int]:
         if type_ != decimal(0) or precision is None:
@@ -329,6 +347,17 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def key_step(self, _: Meta, children: Children) -> str:
         return unquoted(children[0])
+
+    def computed_step(self, _: Meta, children: Children) -> ir.Expr:
+        key: ir.Expr = children[0]
+        return key
+
+    def field_of(self, meta: Meta, children: Children) -> ir.Field:
+        operand, name = children
+        return ir.Field(operand, str(name), name.span, name.quoted, span=span_of(meta))
+
+    def item_of(self, meta: Meta, children: Children) -> ir.Item:
+        return ir.Item(*children, span=span_of(meta))
 
     # --- literals ----------------------------------------------------------------------------------------------
 
@@ -428,6 +457,41 @@ def inverted(negated: bool, expression: ir.Expr) -> ir.Expr:
     if not negated:
         return expression
     return expression.operand if isinstance(expression, ir.Not) else ir.Not(expression, span=expression.span)
+
+
+def with_steps(column: ir.Expr, steps: list[Step | ir.Expr]) -> ir.Expr:
+    """The part of a value that the steps lead to."""
+    for step in steps:
+        match step:
+            case ir.Expr():
+                column = ir.Item(column, step, span=column.span.to(step.span))
+            case int():
+                column = ir.Item(column, ir.Literal(step, INTEGER, span=column.span), span=column.span)
+            case str():
+                column = ir.Field(column, step, column.span, exact=False, span=column.span)
+    return column
+
+
+def static_steps(steps: list[Step | ir.Expr]) -> tuple[list[Step], list[Step | ir.Expr]]:
+    """The steps that are known as written, which make a path into a column; and those behind them."""
+    known: list[Step] = []
+    for step in steps:
+        if isinstance(step, ir.Expr):
+            break
+        known.append(step)
+    return known, steps[len(known) :]
+
+
+def _signed(operand: ir.Expr, span: Span) -> ir.Expr:
+    """The negative of the operand; the sign of a number belongs to the number, also where :: stands behind it."""
+    literal = negative_literal(operand, span)
+    if literal is not None:
+        return literal
+    if isinstance(operand, ir.Cast) and operand.span.start == operand.operand.span.start:
+        inner = _signed(operand.operand, operand.operand.span)
+        if not isinstance(inner, ir.Negate):
+            return replace(operand, operand=inner, span=span)
+    return ir.Negate(operand, span=span)
 
 
 def negative_literal(expression: ir.Expr, span: Span) -> ir.Literal | None:

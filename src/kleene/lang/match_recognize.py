@@ -7,7 +7,8 @@ analysis, which knows the columns.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Token, Tree
@@ -16,16 +17,17 @@ from lark.visitors import v_args
 
 from kleene.errors import AnalysisError, QuerySyntaxError, printable
 from kleene.ir import expr as ir
+from kleene.ir.aggregates import AGGREGATES, SPARK_AGGREGATES, SYNONYMS
 from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
-from kleene.ir.paths import Step, path_text
+from kleene.ir.paths import Path, Step, path_of, path_text
 from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
-from kleene.lang.expressions import Children, Name, build, check_is_text, span_of
+from kleene.lang.expressions import Children, Name, build, check_is_text, span_of, static_steps, with_steps
 from kleene.lang.row_pattern import PatternBuilder
 from kleene.schema import INTEGER, NULL
 from kleene.source import SourceText, Span
 
-AGGREGATES = ("array_agg", "avg", "count", "max", "min", "sum")
+MOST_PARAMETERS = 3
 _NAVIGATION = ("first", "last", "next", "prev")
 _WITHOUT_ARGUMENTS = ("match_number", "match_sequence_number")
 _GRAMMARS = ("expressions", "row_pattern", "match_recognize")
@@ -207,22 +209,54 @@ class ClauseBuilder(PatternBuilder):
 
     # --- references and functions --------------------------------------------------------------------------------
 
-    def bare(self, meta: Meta, children: Children) -> ir.Attribute:
+    def bare(self, meta: Meta, children: Children) -> ir.Expr:
         name, *steps = children
         return _attribute(None, name, steps, span_of(meta))
 
-    def attribute(self, meta: Meta, children: Children) -> ir.Attribute:
+    def attribute(self, meta: Meta, children: Children) -> ir.Expr:
         """A column of a variable; where the first name is no variable, a part of the column of that name."""
         first, name, *steps = children
         if folded(first) in self._pattern_names:
             return _attribute(first, name, steps, span_of(meta))
         return _attribute(None, first, [str(name), *steps], span_of(meta))
 
+    def array(self, meta: Meta, children: Children) -> ir.Function:
+        word, *elements = children
+        values = tuple(element for element in elements if element is not None)
+        return ir.Function("array", values, span_of(word), span=span_of(meta))
+
+    def lambda_(self, meta: Meta, children: Children) -> ir.Lambda:
+        *names, body = children
+        parameters = {name.upper(): str(name) for name in names}
+        if len(parameters) < len(names) or len(names) > MOST_PARAMETERS:
+            raise self.fail(f"a lambda has one to {MOST_PARAMETERS} parameters, each of another name", span_of(meta))
+        return ir.Lambda(tuple(parameters.values()), _bound(body, parameters), span=span_of(meta))
+
     def all_events(self, meta: Meta, _: Children) -> ir.Events:
         return ir.Events(None, ir.Position.EACH, span=span_of(meta))
 
     def variable_events(self, meta: Meta, children: Children) -> ir.Events:
         return ir.Events(folded(children[0]), ir.Position.EACH, children[0].span, span=span_of(meta))
+
+    def arguments(self, _: Meta, children: Children) -> _Arguments:
+        keys = next((child for child in children if isinstance(child, _Order)), None)
+        return _Arguments([child for child in children if isinstance(child, ir.Expr)], keys)
+
+    def order_inside(self, meta: Meta, children: Children) -> _Order:
+        keys = (child for child in children if isinstance(child, SortKey))
+        return _Order(
+            tuple(
+                ir.OrderKey(key.expression, key.descending, bool(key.nulls_first), span=key.expression.span)
+                for key in keys
+            ),
+            span_of(meta),
+        )
+
+    def within_group(self, meta: Meta, children: Children) -> _Order:
+        return replace(self.order_inside(meta, children), is_within_group=True)
+
+    def filter(self, meta: Meta, children: Children) -> _Filter:
+        return _Filter(children[-1], span_of(meta))
 
     def call(self, meta: Meta, children: Children) -> ir.Expr:
         return self._call(None, children, span_of(meta))
@@ -231,20 +265,24 @@ class ClauseBuilder(PatternBuilder):
         return self._call(children[0], children[1:], span_of(meta))
 
     def _call(self, semantics: Token | None, children: Children, span: Span) -> ir.Expr:
-        name, distinct, *arguments = children
-        arguments = [argument for argument in arguments if argument is not None]
-        function = name.lower()
-        if distinct is not None and function not in AGGREGATES:
-            raise self.illegal(f"DISTINCT belongs to aggregates, but {printable(name)} is not one", span_of(distinct))
+        name, distinct, given, *behind = children
+        arguments: Children = given.values
+        orders = [part for part in (given.order, *behind) if isinstance(part, _Order)]
+        condition = next((part for part in behind if isinstance(part, _Filter)), None)
+        function = SYNONYMS.get(name.lower(), name.lower())
         final = semantics is not None and semantics.upper() == "FINAL"
+        if function in AGGREGATES or function in SPARK_AGGREGATES:
+            called = ir.Aggregate(function, ir.Expr(), distinct is not None, final, name.span, span=span)
+            return self._aggregate(called, name, arguments, orders, condition)
+        words = [("DISTINCT", span_of(distinct))] if distinct is not None else []
+        words += [("WITHIN GROUP" if order.is_within_group else "ORDER BY", order.span) for order in orders]
+        words += [("FILTER", condition.span)] if condition is not None else []
+        for word, where in words:
+            raise self.illegal(f"{word} belongs to aggregates, but {printable(name)} is not one", where)
         if function in _NAVIGATION:
             return self._navigation(function, arguments, semantics, final, name, span)
         if function == "classifier":
             return self._classifier(arguments, semantics, final, name, span)
-        if function in AGGREGATES:
-            if len(arguments) != 1:
-                raise self.illegal(f"{function} takes one argument, but {len(arguments)} are given", name.span)
-            return self._aggregate(function, arguments[0], distinct is not None, final, name, span)
         if semantics is not None:
             raise self.illegal(
                 f"{semantics.upper()} belongs to FIRST, LAST and aggregates, but {printable(name)} is none of these",
@@ -318,30 +356,89 @@ class ClauseBuilder(PatternBuilder):
             raise self.illegal(f"{function} needs a column or CLASSIFIER() inside", span)
 
     def _one_variable(self, argument: ir.Expr, function: str, span: Span) -> str | None:
-        found = {node.variable for node in ir.walk(argument) if isinstance(node, (ir.Attribute, ir.Classifier))}
+        references = (ir.Attribute, ir.Classifier, ir.Events)
+        found = {node.variable for node in ir.walk(argument) if isinstance(node, references)}
         if len(found) > 1:
             names = sorted(name or "the universal variable" for name in found)
             raise self.illegal(f"{function} is about one variable, but {' and '.join(names)} are named", span)
         return next(iter(found), None)
 
     def _aggregate(
-        self, function: str, argument: ir.Expr, distinct: bool, final: bool, name: Name, span: Span
+        self, called: ir.Aggregate, name: Name, arguments: Children, orders: list[_Order], condition: _Filter | None
     ) -> ir.Aggregate:
-        if isinstance(argument, ir.Events):
-            if function != "count":
-                raise self.illegal(f"only COUNT takes *, but this is {name.upper()}", argument.span)
-            if distinct:
-                raise self.illegal("COUNT(DISTINCT …) needs a value, not rows", argument.span)
-        else:
-            for node in ir.walk(argument):
-                if isinstance(node, ir.Navigation):
-                    raise self.illegal(f"{name.upper()} cannot contain a navigation", node.span)
-                if isinstance(node, ir.Aggregate):
-                    raise self.illegal("an aggregate cannot contain another", node.span)
-                if isinstance(node, ir.MatchNumber):
-                    raise self.illegal(f"{name.upper()} needs values from rows", node.span)
-            self._one_variable(argument, name.upper(), span)
-        return ir.Aggregate(function, argument, distinct, final, name.span, span=span)
+        self._check_count(called.function, name, len(arguments))
+        first, *others = arguments or [ir.Events(None, ir.Position.EACH, span=called.span)]
+        for argument in arguments:
+            self._check_argument(called, argument, name, len(arguments))
+        aggregate = replace(
+            called,
+            argument=first,
+            others=tuple(others),
+            condition=None if condition is None else condition.expression,
+            order=self._order(called, name, orders),
+        )
+        for node in ir.walk(aggregate):
+            if isinstance(node, ir.Navigation):
+                raise self.illegal(f"{name.upper()} cannot contain a navigation", node.span)
+            if isinstance(node, ir.Aggregate) and node is not aggregate:
+                raise self.illegal("an aggregate cannot contain another", node.span)
+            if isinstance(node, ir.Events) and node is not first:
+                raise self.illegal(f"{name.upper()} needs a value here, not rows", node.span)
+        self._one_variable(aggregate, name.upper(), called.span)
+        return aggregate
+
+    def _check_count(self, function: str, name: Name, given: int) -> None:
+        least, most = AGGREGATES.get(function, (1, None))
+        if given < least or (most is not None and given > most):
+            words = {1: "one argument", 2: "two arguments"}
+            wanted = words.get(least, f"{least} arguments")
+            wanted = wanted if least == most else f"{least} or {most} arguments" if most else f"at least {wanted}"
+            are = "none is" if not given else "1 is" if given == 1 else f"{given} are"
+            raise self.illegal(f"{printable(name.lower())} takes {wanted}, but {are} given", name.span)
+
+    def _check_argument(self, called: ir.Aggregate, argument: ir.Expr, name: Name, given: int) -> None:
+        if not isinstance(argument, ir.Events):
+            return
+        if called.function != "count" or given > 1:
+            raise self.illegal(f"only COUNT takes *, but this is {printable(name.upper())}", argument.span)
+        if called.distinct:
+            raise self.illegal("COUNT(DISTINCT …) needs a value, not rows", argument.span)
+
+    def _order(self, called: ir.Aggregate, name: Name, orders: list[_Order]) -> tuple[ir.OrderKey, ...]:
+        """The keys of ORDER BY, which stand inside of the call or, of listagg, behind it."""
+        if not orders:
+            return ()
+        *_, last = orders
+        if last.is_within_group and called.function != "listagg":
+            raise self.illegal(
+                f"WITHIN GROUP belongs to listagg, but this is {printable(name)}",
+                last.span,
+                f"Write: {printable(name)}(x ORDER BY y)",
+            )
+        if len(orders) > 1:
+            raise self.illegal("the order is given twice", last.span, "Leave one of them out.")
+        return last.keys
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """ORDER BY of an aggregate."""
+
+    keys: tuple[ir.OrderKey, ...]
+    span: Span
+    is_within_group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    expression: ir.Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    values: Children
+    order: _Order | None
 
 
 def _row_number(name_span: Span, span: Span) -> ir.Expr:
@@ -351,12 +448,29 @@ def _row_number(name_span: Span, span: Span) -> ir.Expr:
     return ir.Case(((none, ir.Literal(None, NULL, span=span)),), rows, span=span)
 
 
-def _attribute(variable: Name | None, name: Name, steps: list[Step], span: Span) -> ir.Attribute:
-    return ir.Attribute(
+def _attribute(variable: Name | None, name: Name, steps: list[Step | ir.Expr], span: Span) -> ir.Expr:
+    path, behind = static_steps(steps)
+    column = ir.Attribute(
         None if variable is None else folded(variable),
-        path_text(str(name), steps),
+        path_text(str(name), path),
         variable_span=name.span if variable is None else variable.span,
         name_span=name.span,
         exact=name.quoted,
         span=span,
     )
+    return with_steps(column, behind)
+
+
+def _bound(expression: ir.Expr, parameters: Mapping[str, str]) -> ir.Expr:
+    """The body of a lambda with its parameters, which are known by their names in capitals, in the place of columns."""
+    match expression:
+        case ir.Attribute(variable=None, name=name):
+            path = path_of(name) or Path(name, ())
+            own = parameters.get(path.column.upper())
+            if own is not None:
+                return with_steps(ir.LambdaVariable(own, span=expression.span), list(path.steps))
+        case ir.Attribute(variable=str() as variable, name=name) if variable.upper() in parameters:
+            path = path_of(name) or Path(name, ())
+            parameter = ir.LambdaVariable(parameters[variable.upper()], span=expression.span)
+            return with_steps(parameter, [path.column, *path.steps])
+    return ir.with_children(expression, lambda child: _bound(child, parameters))

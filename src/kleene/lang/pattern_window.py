@@ -111,13 +111,13 @@ class _Builder(ClauseBuilder):
     def _without_pattern(self) -> Exception:
         for rule, words in _OF_PATTERNS.items():
             if rule in self._places:
-                return self.illegal(f"{words} belongs to a PATTERN, but the window has none", self._places[rule], _ADD)
+                return self.fail(f"{words} belongs to a PATTERN, but the window has none", self._places[rule], _ADD)
         return self.fail("the window has no PATTERN", NO_SPAN, _ADD)
 
     def _refuse_clauses(self) -> None:
         for rule, words in _OF_MATCHES.items():
             if rule in self._places:
-                raise self.illegal(
+                raise self.fail(
                     f"{words} has no place in a window, which gives one row for each row",
                     self._places[rule],
                     "Leave it out; to bound a match, write n FOLLOWING.",
@@ -144,7 +144,7 @@ class _Builder(ClauseBuilder):
         unit, _, (first, _), _, (last, end), exclusion = children
         self._check_unit(unit)
         if exclusion is not None:
-            raise self.illegal("EXCLUDE is illegal here: the match decides which rows count", exclusion)
+            raise self.fail("EXCLUDE is illegal here: the match decides which rows count", exclusion)
         if first != "current row" or last == "preceding":
             raise self._wrong_frame(span_of(meta))
         return {"frame": Frame(end, span=span_of(meta))}
@@ -155,12 +155,10 @@ class _Builder(ClauseBuilder):
 
     def _check_unit(self, unit: Token) -> None:
         if unit.upper() != "ROWS":
-            raise self.illegal(
-                f"{unit.upper()} is illegal here: a pattern needs a frame in ROWS", span_of(unit), _WRITE
-            )
+            raise self.fail(f"{unit.upper()} is illegal here: a pattern needs a frame in ROWS", span_of(unit), _WRITE)
 
     def _wrong_frame(self, span: Span) -> Exception:
-        return self.illegal("the frame of a pattern is written ROWS BETWEEN CURRENT ROW AND …", span, _WRITE)
+        return self.fail("the frame of a pattern is written ROWS BETWEEN CURRENT ROW AND …", span, _WRITE)
 
     def unbounded_following(self, *_: object) -> Bound:
         return "following", None

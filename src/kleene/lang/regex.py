@@ -16,7 +16,7 @@ from kleene.ir.options import Selection, Strategy
 from kleene.ir.paths import path_text
 from kleene.ir.pattern import Pattern, Repeat, Variable, variables_in
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey
-from kleene.lang.expressions import Children, ExpressionBuilder, build, check_is_text, span_of
+from kleene.lang.expressions import Children, ExpressionBuilder, build, check_is_text, span_of, static_steps, with_steps
 from kleene.lang.row_pattern import PatternBuilder
 from kleene.source import SourceText, Span
 
@@ -157,9 +157,11 @@ class _ExpressionBuilder(ExpressionBuilder):
         super().__init__(source)
         self._functions = functions
 
-    def bare(self, meta: Meta, children: Children) -> ir.Attribute:
+    def bare(self, meta: Meta, children: Children) -> ir.Expr:
         name, *steps = children
-        return ir.Attribute(None, path_text(str(name), steps), name_span=name.span, span=span_of(meta))
+        path, behind = static_steps(steps)
+        column = ir.Attribute(None, path_text(str(name), path), name_span=name.span, span=span_of(meta))
+        return with_steps(column, behind)
 
     def call(self, meta: Meta, children: Children) -> ir.Expr:
         name, *arguments = children

@@ -29,6 +29,8 @@ from kleene.lang.expressions import (
     check_is_text,
     negative_literal,
     span_of,
+    static_steps,
+    with_steps,
 )
 from kleene.source import SourceText, Span
 from kleene.wording import said
@@ -318,6 +320,9 @@ class _Builder(ExpressionBuilder):
 
     def equivalence(self, meta: Meta, children: Children) -> EquivalenceTest:
         name, *steps, operator, constant = children
+        for step in steps:
+            if isinstance(step, ir.Expr):
+                raise self.fail("the place of an equivalence test must be written as a number or a string", step.span)
         if operator is not None and operator not in ("=", "=="):
             raise self.fail("an equivalence test compares with = only", span_of(operator), f"Write: [{name} = …]")
         return EquivalenceTest(path_text(str(name), steps), constant, span_of(meta))
@@ -353,14 +358,14 @@ class _Builder(ExpressionBuilder):
         name: Name = children[0]
         return ir.Attribute(None, str(name), name_span=name.span, span=span_of(meta))
 
-    def attribute(self, meta: Meta, children: Children) -> ir.Attribute:
+    def attribute(self, meta: Meta, children: Children) -> ir.Expr:
         variable, name, *steps = children
         return _attribute(meta, variable, ir.Position.EACH, name, steps)
 
     def events(self, meta: Meta, children: Children) -> ir.Events:
         return ir.Events(str(children[0]), ir.Position.ALL, children[0].span, span=span_of(meta))
 
-    def events_attribute(self, meta: Meta, children: Children) -> ir.Attribute:
+    def events_attribute(self, meta: Meta, children: Children) -> ir.Expr:
         variable, _, name, *steps = children
         return _attribute(meta, variable, ir.Position.ALL, name, steps)
 
@@ -368,7 +373,7 @@ class _Builder(ExpressionBuilder):
         variable, index = children
         return ir.Events(str(variable), self._position(variable, index), variable.span, span=span_of(meta))
 
-    def indexed_attribute(self, meta: Meta, children: Children) -> ir.Attribute:
+    def indexed_attribute(self, meta: Meta, children: Children) -> ir.Expr:
         variable, index, name, *steps = children
         return _attribute(meta, variable, self._position(variable, index), name, steps)
 
@@ -401,9 +406,11 @@ class _Builder(ExpressionBuilder):
     type_name = ExpressionBuilder.name
 
 
-def _attribute(meta: Meta, variable: Name, position: ir.Position, name: Name, steps: list[Step]) -> ir.Attribute:
-    whole = path_text(str(name), steps)
-    return ir.Attribute(str(variable), whole, position, variable.span, name.span, span=span_of(meta))
+def _attribute(meta: Meta, variable: Name, position: ir.Position, name: Name, steps: list[Step | ir.Expr]) -> ir.Expr:
+    path, behind = static_steps(steps)
+    whole = path_text(str(name), path)
+    column = ir.Attribute(str(variable), whole, position, variable.span, name.span, span=span_of(meta))
+    return with_steps(column, behind)
 
 
 def _so_far(argument: ir.Expr) -> ir.Expr:

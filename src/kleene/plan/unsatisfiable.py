@@ -13,10 +13,10 @@ from fractions import Fraction
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from kleene.analysis.value_types import FUNCTIONS
 from kleene.errors import printable
 from kleene.ir import expr as ir
 from kleene.ir.expr import Expr
+from kleene.ir.functions.names import is_known
 from kleene.ir.text import expression_text
 from kleene.schema import BOOLEAN, DATE, FLOAT, INTEGER, STRING, UNKNOWN, DecimalType, TimestampType, Type
 
@@ -163,7 +163,7 @@ def _certain_type(expression: Expr) -> Type | None:
     if isinstance(expression, ir.Attribute | ir.Literal):
         return expression.type or UNKNOWN
     nodes = list(ir.walk(expression))
-    if any(isinstance(n, ir.PythonCall) or (isinstance(n, ir.Function) and n.name not in FUNCTIONS) for n in nodes):
+    if any(isinstance(n, ir.PythonCall) or (isinstance(n, ir.Function) and not is_known(n)) for n in nodes):
         return None
     floats = [node.value for node in nodes if isinstance(node, ir.Literal) and node.of_type == FLOAT]
     is_unknown = any(node.type in (None, UNKNOWN) for node in nodes)

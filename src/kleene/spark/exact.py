@@ -78,8 +78,11 @@ def negated(operand: Value, complaint: str) -> Column:
     return -operand.column
 
 
-def converted(operand: Value, to: st.DataType, complaint: str) -> Column:
-    """The operand as another type; the complaint is what the error says of a value that is none of that type."""
+def converted(operand: Value, to: st.DataType, complaint: str | None) -> Column:
+    """The operand as another type; the complaint is what the error says of a value that is none of that type.
+
+    Without a complaint it is NULL there.
+    """
     operand = operand.wide()
     column, source = operand.column, operand.type
     if isinstance(source, st.NullType):
@@ -91,7 +94,7 @@ def converted(operand: Value, to: st.DataType, complaint: str) -> Column:
         tried = F.when(column.rlike(_TEXTS[type(to)]), tried)
     if operand.is_float and isinstance(to, st.LongType):
         tried = F.when(column < _END_OF_INTEGERS, tried)
-    return _or_error(tried, [operand], complaint)
+    return tried if complaint is None else _or_error(tried, [operand], complaint)
 
 
 def common_type(left: st.DataType, right: st.DataType) -> st.DataType | None:

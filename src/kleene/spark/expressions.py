@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -16,12 +16,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql import types as st
 
-from kleene.errors import printable
+from kleene.errors import AnalysisError, listed, printable
 from kleene.ir import expr as ir
+from kleene.ir.functions import regexes
+from kleene.ir.functions.names import is_known
+from kleene.ir.paths import last_name, path_of
 from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, TimestampType, Type, a_type
 from kleene.source import SourceText
-from kleene.spark import exact
-from kleene.spark.names import quoted, quoted_column
+from kleene.spark import exact, functions
+from kleene.spark.names import quoted_column
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MOST_DIGITS = 38
@@ -32,6 +35,11 @@ COMPARE: dict[str, Callable[[Column, Column], Column]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
+}
+ARITHMETIC: dict[str, Callable[[Column, Column], Column]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
 }
 _CONDITIONS = (ir.Comparison, ir.And, ir.Or, ir.Not, ir.IsNull, ir.In, ir.Between, ir.Like)
 _RESULTS: dict[str, st.DataType] = {
@@ -55,6 +63,7 @@ class Columns:
     source: SourceText
     _made: dict[int, tuple[ir.Expr, Column]] = field(default_factory=dict)
     _types: dict[int, tuple[ir.Expr, st.DataType]] = field(default_factory=dict)
+    _bound: Mapping[str, Column] = field(default_factory=dict)  # parameters of lambdas around the expression
 
     def of(self, expression: ir.Expr) -> Column:
         if id(expression) not in self._made:
@@ -97,14 +106,75 @@ class Columns:
                 return self._arithmetic(sign, self._with_floats([left, right]), overflow)
             case ir.Negate(operand=operand):
                 return self._of_values([operand], lambda value: exact.negated(value, overflow))
-            case ir.Cast(operand=operand, to=to, digits=digits):
+            case ir.Cast(operand=operand, to=to, digits=digits, tries=tries):
                 type_, complaint = _spark_type(to, digits), f"{shown}: a value is not {a_type(to)}"
-                return self._of_values([operand], lambda value: exact.converted(value, type_, complaint))
-            case ir.Function(name=name, arguments=arguments) if name in exact.FUNCTIONS:
-                return self._of_values(arguments, lambda *values: exact.function(name, values, overflow))
-            case ir.Function(name=name, arguments=arguments):
-                return called(name, [self.of(argument) for argument in arguments])
+                given = None if tries else complaint
+                return self._of_values([operand], lambda value: exact.converted(value, type_, given))
+            case ir.Item(operand=operand, key=key):
+                return self._of_values([operand, key], functions.item)
+            case ir.Field(operand=operand, name=name):
+                return self._of_values([operand], lambda value: _field(value, name))
+            case ir.Function():
+                return self._call(expression, overflow)
         raise AssertionError(f"no column for {type(expression).__name__}")
+
+    def _call(self, call: ir.Function, overflow: str) -> Column:
+        name, arguments = call.name, call.arguments
+        if any(isinstance(argument, ir.Lambda) for argument in arguments):
+            return self._with_lambdas(call)
+        if not is_known(call):
+            return functions.by_name(name, [self.of(argument) for argument in arguments])
+        if name in exact.FUNCTIONS:
+            return self._of_values(arguments, lambda *values: exact.function(name, values, overflow))
+        if name in functions.OF_VALUES:
+            return self._of_values(arguments, functions.OF_VALUES[name])
+        match name:
+            case "if":
+                return F.when(self.of(arguments[0]), self.of(arguments[1])).otherwise(self.of(arguments[2]))
+            case "mod":
+                return self._arithmetic("%", self._with_floats(arguments), overflow)
+            case "nullif":
+                return self._named(arguments, _unless_equal)
+            case "struct":
+                return F.struct(*(self.of(item).alias(field_name(item, at)) for at, item in enumerate(arguments, 1)))
+            case "regexp_like":
+                self._check_pattern(arguments[1])
+        return functions.plain_call(name, [self.of(argument) for argument in arguments])
+
+    def _check_pattern(self, pattern: ir.Expr) -> None:
+        try:
+            if isinstance(pattern, ir.Literal) and isinstance(pattern.value, str):
+                regexes.translated(pattern.value)
+        except regexes.PatternError as error:
+            location = self.source.locate(pattern.span)
+            raise AnalysisError(f"the regular expression cannot be used: {error}", location) from None
+
+    # --- lambdas -------------------------------------------------------------------------------------------------
+
+    def _with_lambdas(self, call: ir.Function) -> Column:
+        """A function of Spark's that takes a lambda; what is inside of one is computed as Spark does."""
+        function = functions.WITH_LAMBDAS.get(call.name)
+        if function is None:
+            raise AnalysisError(
+                f"no function '{printable(call.name)}' takes a lambda",
+                self.source.locate(call.name_span),
+                f"Those that do: {listed(sorted(functions.WITH_LAMBDAS), most=20)}.",
+            )
+        given = (self._lambda(item) if isinstance(item, ir.Lambda) else self.of(item) for item in call.arguments)
+        return function(*given)
+
+    def _lambda(self, written: ir.Lambda) -> Callable[..., Column]:
+        def made(*parameters: Column) -> Column:
+            bound = {**self._bound, **dict(zip(written.parameters, parameters, strict=True))}
+            return _InLambda(self.frame, self.source, _bound=bound).of(written.body)
+
+        # PySpark asks a function how many parameters it has.
+        with_parameters: dict[int, Callable[..., Column]] = {
+            1: lambda x: made(x),
+            2: lambda x, y: made(x, y),
+            3: lambda x, y, z: made(x, y, z),
+        }
+        return with_parameters[len(written.parameters)]
 
     def _name_of(self, attribute: ir.Attribute) -> str:
         """The column as the frame spells it; what is not there, or there twice, is left to Spark to complain about."""
@@ -178,9 +248,58 @@ def _as_float(expression: ir.Expr) -> ir.Expr:
     return expression
 
 
-def called(function: str, arguments: Sequence[Column]) -> Column:
-    """A call of a function that Spark knows by this name, which is one name, whatever characters it has."""
-    return F.call_function(quoted(function), *arguments)
+@dataclass(frozen=True, slots=True)
+class _InLambda(Columns):
+    """The body of a lambda. Types are not known inside, so Spark's own operators compute there."""
+
+    def _column(self, expression: ir.Expr) -> Column:
+        match expression:
+            case ir.LambdaVariable(name=name):
+                return self._bound[name]
+            case ir.Arithmetic(operator="/", left=left, right=right):
+                return F.try_divide(self.of(left).cast(st.DoubleType()), self.of(right).cast(st.DoubleType()))
+            case ir.Arithmetic(operator="%", left=left, right=right):
+                return F.try_mod(self.of(left), self.of(right))
+            case ir.Arithmetic(operator=sign, left=left, right=right):
+                return ARITHMETIC[sign](self.of(left), self.of(right))
+            case ir.Negate(operand=operand):
+                return -self.of(operand)
+            case ir.Cast(operand=operand, to=to, digits=digits, tries=tries):
+                column, type_ = self.of(operand), _spark_type(to, digits)
+                return column.try_cast(type_) if tries else column.cast(type_)
+            case ir.Item(operand=operand, key=key):
+                return self.of(operand)[self.of(key)]
+            case ir.Field(operand=operand, name=name):
+                return self.of(operand)[name]
+            case ir.Function(name=name, arguments=arguments) if not any(
+                isinstance(one, ir.Lambda) for one in arguments
+            ):
+                return functions.by_name(name, [self.of(argument) for argument in arguments])
+        return Columns._column(self, expression)
+
+    def _named(self, operands: Sequence[ir.Expr], made: Callable[..., Column]) -> Column:
+        return made(*(self.of(operand) for operand in operands))
+
+
+def _field(value: exact.Value, name: str) -> Column:
+    return functions.item(value, exact.Value(F.lit(name), st.StringType()))
+
+
+def field_name(expression: ir.Expr, number: int) -> str:
+    """What a field of a struct is called that is made of the expression: like a column, else by its number."""
+    match expression:
+        case ir.Attribute(name=name):
+            path = path_of(name)
+            return name if path is None else last_name(path)
+        case ir.Field(name=name):
+            return name
+        case ir.Navigation(argument=argument):
+            return field_name(argument, number)
+    return f"col{number}"
+
+
+def _unless_equal(one: Column, other: Column) -> Column:
+    return F.when(F.coalesce(_comparison("=", one, other), F.lit(False)), F.lit(None)).otherwise(one)
 
 
 def _is_listed(own: Column, *literals: Column) -> Column:

@@ -16,32 +16,20 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
-from kleene.analysis.value_types import FUNCTIONS
-from kleene.errors import AnalysisError, UnsupportedError, printable
+from kleene.errors import AnalysisError, KleeneError, UnsupportedError, printable
 from kleene.ir import expr as ir
+from kleene.ir.aggregates import aggregated_variable, is_of_spark
+from kleene.ir.functions.names import is_known
 from kleene.ir.options import Selection
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.text import expression_text
 from kleene.source import SourceText
-from kleene.spark.expressions import Columns, called, literal_column
+from kleene.spark.expressions import Columns, literal_column
+from kleene.spark.functions import by_name
 from kleene.spark.names import quoted_column
 
 _HIDDEN = "__kleene_"
 
-# Aggregates of Spark besides our own: a call of one of them is over many rows, of any other function over one.
-# fmt: off
-SPARK_AGGREGATES = frozenset(
-    {
-        "any", "any_value", "approx_count_distinct", "approx_percentile", "bit_and", "bit_or", "bit_xor",
-        "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count_if", "covar_pop", "covar_samp",
-        "every", "first_value", "histogram_numeric", "kurtosis", "last_value", "listagg", "max_by", "mean",
-        "median", "min_by", "mode", "percentile", "percentile_approx", "percentile_cont", "percentile_disc",
-        "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx",
-        "regr_sxy", "regr_syy", "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp",
-        "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
-    }
-)
-# fmt: on
 _OF_THE_MATCH = (ir.Navigation, ir.Aggregate, ir.Classifier, ir.MatchNumber)
 
 
@@ -74,12 +62,10 @@ def refuse_foreign(definition: QueryDefinition) -> None:
         *(item.condition for item in definition.definitions),
         *(measure.expression for measure in definition.measures or ()),
     ]
-    calls = (
-        node for one in expressions for node in ir.walk(one) if isinstance(node, ir.Function) and _is_foreign(node)
-    )
-    for call in calls:
+    for call in (node for one in expressions for node in ir.walk(one) if _is_foreign(node)):
+        name = call.function if isinstance(call, ir.Aggregate) else getattr(call, "name", "")
         raise UnsupportedError(
-            f"'{printable(call.name)}' is not a function of Kleene, and a table function cannot ask Spark for it",
+            f"'{printable(name)}' is not a function of Kleene, and a table function cannot ask Spark for it",
             definition.source.locate(call.span),
             "Compute it as a column of the table first, or from the measures afterwards.",
         )
@@ -102,7 +88,7 @@ class Prepared:
         if isinstance(expression, ir.Attribute):
             return expression
         name = expression_text(expression)
-        if _is_foreign(expression) and not _mentions_a_match(expression) and not _has_aggregate(expression):
+        if _is_foreign(expression) and not _mentions_a_match(expression):
             return self._column(name, expression, None)
         changed = self.of_rows(expression)
         self.key_names[changed] = name
@@ -112,7 +98,7 @@ class Prepared:
         """The expression with unknown functions of one row replaced by columns."""
         if _is_foreign(expression) and not _mentions_a_match(expression):
             variables = {node.variable for node in ir.walk(expression) if isinstance(node, ir.Attribute)}
-            if len(variables) <= 1 and not _has_aggregate(expression):
+            if len(variables) <= 1:
                 return self._column(f"{_HIDDEN}row_{len(self.hidden)}", expression, next(iter(variables), None))
         return ir.with_children(expression, self.of_rows)
 
@@ -136,6 +122,8 @@ class Prepared:
         try:
             frame = self.frame.withColumn(name, Columns(self.frame, self.definition.source).of(expression))
             _ = frame.schema  # by Spark Connect nobody knows before whether there is such a column
+        except KleeneError:
+            raise
         except Exception as error:  # what is nested too deep for Spark Connect is not one of PySpark's own errors
             raise self._refused_by_spark(error, expression) from None
         return frame
@@ -151,7 +139,7 @@ class Prepared:
         """The measures that Kleene computes for this one: itself, or the values that Spark makes it from."""
         if not any(_is_foreign(node) for node in ir.walk(measure.expression)):
             return [measure]
-        afterwards = _Afterwards(measure, len(self._measures), self.definition.source)
+        afterwards = _Afterwards(measure, len(self._measures), measure.source or self.definition.source)
         afterwards.finished = afterwards.of(measure.expression)
         self._measures |= {part.name: afterwards for part in afterwards.parts}
         return afterwards.parts
@@ -170,6 +158,8 @@ class Prepared:
     def _error_in(self, found: DataFrame, measures: list[_Afterwards]) -> Exception | None:
         try:
             _ = self._with_measures(found, measures).schema
+        except KleeneError:
+            raise
         except Exception as error:
             return error
         return None
@@ -194,21 +184,31 @@ class _Aggregate:
     """An aggregate that only Spark has, of the rows of a variable: each array holds a value for each of them."""
 
     name: str
-    variable: str | None
     value: Column
     arrays: tuple[str, ...]
+    written: ir.Aggregate
+
+    @property
+    def rows(self) -> tuple[str | None, bool, ir.Expr | None, tuple[ir.OrderKey, ...], tuple[str, ...]]:
+        """What decides over which rows it is, and in which order; of distinct ones, also their values."""
+        own = self.written
+        values = self.arrays if own.distinct else ()
+        return aggregated_variable(own), own.final, own.condition, own.order, values
 
 
 def _aggregates_of_match(found: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
     """One row with all aggregates, to be joined to each row of the matches."""
-    variables = dict.fromkeys(aggregate.variable for aggregate in aggregates)
-    apart = [_of_variable(found, [one for one in aggregates if one.variable == variable]) for variable in variables]
+    rows = dict.fromkeys(aggregate.rows for aggregate in aggregates)
+    apart = [_of_rows(found, [one for one in aggregates if one.rows == own]) for own in rows]
     return reduce(lambda one, other: one.crossJoin(other), apart)
 
 
-def _of_variable(found: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
+def _of_rows(found: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
+    """Aggregates over the same rows."""
     arrays = list(dict.fromkeys(array for aggregate in aggregates for array in aggregate.arrays))
     zipped = F.arrays_zip(*(quoted_column(array).outer() for array in arrays))
+    if aggregates[0].written.distinct:
+        zipped = F.array_distinct(zipped)
     rows = found.sparkSession.tvf.inline(zipped).toDF(*arrays)
     return rows.select(*(aggregate.value.alias(aggregate.name) for aggregate in aggregates))
 
@@ -228,10 +228,20 @@ class _Afterwards:
         """What is left for Spark of the expression; what holds no foreign function is a value that Kleene computes."""
         if isinstance(expression, ir.Literal):
             return expression
+        if any(isinstance(node, (ir.Lambda, ir.LambdaVariable)) for node in ir.walk(expression)):
+            return ir.with_children(expression, self.of)  # only Spark knows what its parameters are
         if not any(_is_foreign(node) for node in ir.walk(expression)):
             return _attribute(self._part(expression))
-        if isinstance(expression, ir.Function) and expression.name in SPARK_AGGREGATES:
+        if isinstance(expression, ir.Aggregate) and is_of_spark(expression):
             return _attribute(self._aggregate(expression))
+        if isinstance(expression, ir.Aggregate):
+            call = next(node for node in ir.walk(expression) if _is_foreign(node))
+            raise AnalysisError(
+                "inside an aggregate, a function that only Spark has can be about columns, and not about CLASSIFIER() "
+                "or MATCH_NUMBER()",
+                self.source.locate(call.span),
+                "Aggregate the values with array_agg, and transform the array afterwards.",
+            )
         return ir.with_children(expression, self.of)
 
     def _part(self, expression: ir.Expr) -> str:
@@ -239,31 +249,27 @@ class _Afterwards:
         self.parts.append(Measure(name, expression, expression.span))
         return name
 
-    def _aggregate(self, call: ir.Function) -> str:
-        """The aggregate of the values of all rows, which are handed over as arrays."""
+    def _aggregate(self, aggregate: ir.Aggregate) -> str:
+        """The aggregate of the values of all rows that count, which are handed over as arrays."""
         arrays: list[str] = []
         arguments: list[Column] = []
-        if all(isinstance(argument, ir.Literal) for argument in call.arguments):
-            arrays.append(self._part(ir.Aggregate("array_agg", ir.Classifier(None))))  # for its rows
-        variable = self._one_variable(call)
-        for argument in call.arguments:
+        given = (aggregate.argument, *aggregate.others)
+        if all(isinstance(argument, ir.Literal) for argument in given):
+            arrays.append(self._array(aggregate, ir.Classifier(aggregated_variable(aggregate))))  # for its rows
+        for argument in given:
             if isinstance(argument, ir.Literal):
                 arguments.append(literal_column(argument))
             else:
-                arrays.append(self._part(ir.Aggregate("array_agg", argument, span=argument.span)))
+                arrays.append(self._array(aggregate, argument))
                 arguments.append(quoted_column(arrays[-1]))
         name = f"{_HIDDEN}aggregate_{self.number}_{len(self.aggregates)}"
-        self.aggregates.append(_Aggregate(name, variable, called(call.name, arguments), tuple(arrays)))
+        self.aggregates.append(_Aggregate(name, by_name(aggregate.function, arguments), tuple(arrays), aggregate))
         return name
 
-    def _one_variable(self, call: ir.Function) -> str | None:
-        variables = {node.variable for node in ir.walk(call) if isinstance(node, (ir.Attribute, ir.Classifier))}
-        if len(variables) > 1:
-            names = " and ".join(sorted(name or "the universal variable" for name in variables))
-            raise AnalysisError(
-                f"{call.name} is about one variable, but {names} are named", self.source.locate(call.span)
-            )
-        return next(iter(variables), None)
+    def _array(self, aggregate: ir.Aggregate, argument: ir.Expr) -> str:
+        """The values of the argument in the rows of the aggregate, as a measure."""
+        values = replace(aggregate, function="array_agg", argument=argument, others=(), distinct=False)
+        return self._part(replace(values, span=argument.span))
 
 
 def _attribute(name: str) -> ir.Attribute:
@@ -271,11 +277,7 @@ def _attribute(name: str) -> ir.Attribute:
 
 
 def _is_foreign(node: ir.Expr) -> bool:
-    return isinstance(node, ir.Function) and node.name not in FUNCTIONS
-
-
-def _has_aggregate(expression: ir.Expr) -> bool:
-    return any(isinstance(node, ir.Function) and node.name in SPARK_AGGREGATES for node in ir.walk(expression))
+    return is_of_spark(node) or (isinstance(node, ir.Function) and not is_known(node))
 
 
 def _mentions_a_match(expression: ir.Expr) -> bool:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
+from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern, check_measure_names
-from kleene.analysis.value_types import type_of
 from kleene.call import Call
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
@@ -37,6 +37,7 @@ from kleene.errors import SchemaError, listed, printable
 from kleene.ir.query import QueryDefinition
 from kleene.plan.plan import Plan
 from kleene.schema import Schema
+from kleene.spark.double_quotes import with_strings
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.names import plain_names, plain_schema, quoted_column
 from kleene.spark.output import MATCH_ORDER
@@ -151,7 +152,7 @@ def prepare_rows(
     """What Spark computes beforehand, the columns there are then, and the plan. `nested` are parts of columns."""
     if isinstance(events, Mapping):
         raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the DataFrame itself.")
-    definition = call.definition
+    definition = with_strings(call.definition, events)
     used = mentioned_names(definition, OrderKey(()))
     events = with_unique_names(events, "the input", used)
     prepared = prepare_foreign(definition, events)

@@ -56,6 +56,9 @@ class SparkBackend:
         used = {names[token.text]: excerpt.frames[names[token.text]] for token in places}
         return self.spark.sql("".join([*parts, _escaped(text[position:])]), args, **used)
 
+    def columns(self, frame: DataFrame) -> list[str]:
+        return frame.columns
+
     def matches(self, definition: QueryDefinition, frame: DataFrame, location: Location | None) -> DataFrame:
         call = Call(definition, engine=self.engine)
         if self.schema is None:

@@ -10,16 +10,13 @@ from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.errors import QuerySyntaxError
 from kleene.lang import match_recognize
 from kleene.source import SourceText, Span
+from kleene.sqltext.closing import end_of_clause
 from kleene.sqltext.common_tables import select_with_common_tables
 from kleene.sqltext.constructs import Backend, Construct
 from kleene.sqltext.statement import Statement, blank
 from kleene.sqltext.tokens import Token, tokens_of
 
 NAME = "MATCH_RECOGNIZE"
-# Inside a clause strings are SQL's: a quote is doubled, and a backslash is a backslash.
-_IN_CLAUSE = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|(?P<open>\()|(?P<close>\))""", re.DOTALL
-)
 _FACTOR_BEGINS = {"FROM", "JOIN"}
 _NO_FACTOR = {
     *("WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "ON", "USING", "UNION"),
@@ -31,7 +28,7 @@ def first_clause(statement: Statement, tokens: list[Token]) -> Construct | None:
     """The first clause of the text: another one can only be in its table factor, which stands before it."""
     for token, opening in itertools.pairwise(tokens):
         if token.word == NAME and opening.text == "(":
-            end = _end_of_clause(statement.text, opening.end)
+            end = end_of_clause(statement.text, opening.end)
             last = len(statement.text) if end is None else end
             replace = partial(_replaced, word=Span(token.start, token.end), opening=opening, end=end)
             return Construct(NAME, last, (Span(token.start, last),), replace)
@@ -55,16 +52,6 @@ def _replaced(statement: Statement, backend: Backend, word: Span, opening: Token
     frame = backend.table(select_with_common_tables(plain, tokens, factor))
     found = backend.matches(definition, frame, original.locate(word))
     return plain.replaced(Span(factor.start, end), found)
-
-
-def _end_of_clause(text: str, position: int) -> int | None:
-    """The offset behind the parenthesis that closes the clause."""
-    depth = 1
-    for match in _IN_CLAUSE.finditer(text, position):
-        depth += (match.lastgroup == "open") - (match.lastgroup == "close")
-        if not depth:
-            return match.end()
-    return None
 
 
 def _start_of_factor(tokens: list[Token], place: int, original: SourceText) -> int:

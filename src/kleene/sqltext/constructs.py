@@ -28,6 +28,9 @@ class Backend(Protocol):
     def table(self, excerpt: Excerpt) -> Any:
         """The rows of a SELECT."""
 
+    def columns(self, frame: Any) -> list[str]:
+        """The names of a frame's columns."""
+
     def matches(self, definition: QueryDefinition, frame: Any, location: Location | None) -> Any:
         """The matches of a clause, which stands at the location, among the rows of the frame."""
 

@@ -6,9 +6,10 @@ from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText
 from kleene.sqltext.clauses import first_clause
 from kleene.sqltext.constructs import Backend, Kind, replace_constructs
+from kleene.sqltext.pattern_windows import first_pattern_window
 from kleene.sqltext.statement import Args, Statement
 
-KINDS: tuple[Kind, ...] = (first_clause,)
+KINDS: tuple[Kind, ...] = (first_clause, first_pattern_window)
 """All kinds of constructs that a text may hold."""
 
 

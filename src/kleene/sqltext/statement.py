@@ -71,10 +71,10 @@ class Statement:
         """The statement with blanks where the spans are."""
         return replace(self, text=blanked(self.text, spans))
 
-    def replaced(self, span: Span, frame: Any) -> Statement:
-        """The statement with a stand-in for the frame where the span is; parameters in it are gone."""
+    def replaced(self, span: Span, frame: Any, before: str = "") -> Statement:
+        """The statement with a stand-in for the frame where the span is, behind a few words; parameters are gone."""
         name = f"kleene_{len(self.frames)}_{self.secret}"
-        stand_in = f"`{name}`"
+        stand_in = f"{before}`{name}`"
         # Blanks keep what follows where the user wrote it, and line breaks keep its line.
         gone = blank(self.text[span.start : span.end])
         return replace(

@@ -19,6 +19,7 @@ from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate
+from kleene.ir.functions import times
 from kleene.ir.text import expression_text
 from kleene.schema import (
     BOOLEAN,
@@ -45,6 +46,13 @@ MOST_CODE = 62_000
 """Characters of source; several times what most queries need. More takes minutes to compile."""
 MOST_CHOICES = 16
 """Longer lists of IN are looked up beforehand where that can be done."""
+_COMPILED = frozenset(
+    {
+        *("abs", "ceil", "coalesce", "exp", "floor", "greatest", "least", "ln", "nullif", "pmod", "round", "sign"),
+        *("date_add", "date_diff", "date_sub", "hour", "minute", "second", "sqrt", "unix_timestamp"),
+    }
+)
+"""Functions that there is code for; of others, those of one event are computed beforehand."""
 _DEPENDENT = (ir.Attribute, ir.Events, ir.Length, ir.Aggregate, ir.Navigation, ir.Classifier, ir.MatchNumber)
 _SIGNS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPPOSITE = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -90,6 +98,14 @@ class Reader:
     def of_event(self, column: int, like: ir.Expr, code: Code) -> Scalar | Truth:
         """The column's value for the event that the node reads."""
         return code.column(column, self.row)
+
+    def navigated(self, expression: ir.Expr) -> ir.Navigation | None:
+        """The expression as a value of the one row that it navigates to; None if it does not, or reads others too."""
+        return None
+
+    def of_navigated(self, navigation: ir.Navigation, code: Code) -> Scalar | Truth:
+        """The value of such an expression, which may be known though there is no such row."""
+        raise AssertionError("this reader does not navigate")
 
     def _if_present(self, expression: ir.IfPresent, code: Code) -> Truth:
         """TRUE where an attribute that the predicate reads is missing from its event's type."""
@@ -224,7 +240,10 @@ class Code:
                 return self._folded(expression, f"the constant {_shown(expression)}, which has no value")
             event = reader.one_event(expression)
             if event is None:
-                raise NotExpressibleError(str(reason)) from None
+                navigation = reader.navigated(expression)
+                if navigation is None:
+                    raise NotExpressibleError(str(reason)) from None
+                return reader.of_navigated(navigation, self)
             return reader.of_event(self.layout.column(expression), event, self)
 
     def for_nulls(self, expression: ir.Expr) -> Scalar | Truth:
@@ -435,8 +454,17 @@ class Code:
         whole = self.as_float(total, argument.type)
         return Scalar(f"divide({whole.code}, float({known.code}))", whole.null, whole.bad)
 
+    def spread(self, function: str, known: Scalar, squares: Scalar) -> Scalar:
+        """A variance or a standard deviation, of the sum of the squares of distances from the mean."""
+        fewer = "" if function.endswith("_pop") else " - 1"
+        variance = f"divide({squares.code}, float({known.code}{fewer}))"
+        null = f"({known.code}{fewer} < 1)"
+        return Scalar(variance if function.startswith("var") else f"square_root({variance})", null)
+
     def _cast(self, cast: ir.Cast, reader: Reader) -> Scalar | Truth:
         source, target = cast.operand.type, cast.to
+        if cast.tries:
+            raise _NeedsColumnError(f"TRY_CAST over several events ({_shown(cast)})")
         if source == STRING or target == STRING:
             if source == target:
                 return self.scalar(cast.operand, reader)
@@ -482,7 +510,7 @@ class Code:
 
     def _function(self, call: ir.Function, reader: Reader) -> Scalar | Truth:
         name = call.name
-        if name in ("lower", "upper", "length", "concat", "power"):
+        if name not in _COMPILED or not _has_code(call):
             raise _NeedsColumnError(f"{name} over several events ({_shown(call)})")
         if name == "round":
             return self._round(call, reader)
@@ -493,6 +521,8 @@ class Code:
                 return typed(self._first_known(arguments, call), call)
             case "least" | "greatest":
                 return typed(self._extreme(call, arguments), call)
+            case "nullif":
+                return typed(self._nullif(*arguments), call)
             case "abs" if call.type == FLOAT:
                 return Scalar(f"abs({first.code})", first.null, first.bad)
             case "abs":
@@ -503,12 +533,58 @@ class Code:
                 return Scalar(f"square_root({first.code})", first.null, first.bad)
             case "exp":
                 return Scalar(f"exponential({first.code})", first.null, first.bad)
+            case "sign":
+                code = self.temp(first.code)
+                return Scalar(f"(1.0 if {code} > 0.0 else -1.0 if {code} < 0.0 else {code})", first.null, first.bad)
             case "ln":
                 code = self.temp(first.code)
                 return Scalar(f"logarithm({code})", _either(first.null, f"({code} <= 0.0)"), first.bad)
             case "floor" | "ceil":
                 return self._whole(call, first)
-        raise _NeedsColumnError(f"{name} over several events ({_shown(call)})")
+            case "pmod":
+                return self._positive_remainder(call, *arguments)
+        return self._time(call, arguments)
+
+    def _nullif(self, value: Scalar, other: Scalar) -> Scalar:
+        code = self.temp(value.code)
+        equal = f"({code} == {other.code})" if other.null is None else f"(not {other.null} and {code} == {other.code})"
+        return Scalar(code, self.temp(_either(value.null, equal) or equal), _either(value.bad, other.bad))
+
+    def _positive_remainder(self, call: ir.Function, left: Scalar, right: Scalar) -> Scalar:
+        name = "float_remainder" if call.type == FLOAT else "remainder"
+        divisor = self.temp(right.code)
+        found = self.temp(f"{name}({left.code}, {divisor})")
+        null = _either(_either(left.null, right.null), f"({divisor} == 0)")
+        positive = f"({name}({found} + {divisor}, {divisor}) if {found} < 0 else {found})"
+        return Scalar(positive, null, _either(left.bad, right.bad))
+
+    def _time(self, call: ir.Function, arguments: list[Scalar]) -> Scalar:
+        """Functions of dates and of times without a zone."""
+        units = [_microseconds(argument.type) for argument in call.arguments]
+        first, *others = arguments
+        if call.name in times.CLOCK_PARTS:
+            size, many = times.CLOCK_PARTS[call.name]
+            whole = f"({first.code} * 86400000000)" if call.arguments[0].type == DATE else first.code
+            return Scalar(f"({whole} // {self.layout.integer(size * units[0])} % {many})", first.null, first.bad)
+        if call.name == "unix_timestamp":
+            if call.arguments[0].type == DATE:
+                return Scalar(f"({first.code} * 86400)", first.null, first.bad)
+            second, code = self.layout.integer(1_000_000 * units[0]), self.temp(first.code)
+            return Scalar(f"({code} // {second} if {code} >= 0 else -(-{code} // {second}))", first.null, first.bad)
+        day = self._days(call.arguments[0], first)
+        if call.name == "date_diff":
+            other = self._days(call.arguments[1], others[0])
+            return Scalar(f"({day} - {other})", _either(first.null, others[0].null), _either(first.bad, others[0].bad))
+        sign = "add" if call.name == "date_add" else "subtract"
+        found = self.checked(f"{sign}({day}, {others[0].code})", [first, others[0]], ir.Expr())
+        limit, code = self.layout.integer(2**31), self.temp(found.code)
+        too_far = f"(not {found.null or 'False'} and ({code} >= {limit} or {code} < -{limit}))"
+        return Scalar(code, found.null, _either(found.bad, too_far))
+
+    def _days(self, operand: ir.Expr, value: Scalar) -> str:
+        if operand.type == DATE:
+            return value.code
+        return f"({value.code} // {self.layout.integer(86_400_000_000 * _microseconds(operand.type))})"
 
     def _round(self, call: ir.Function, reader: Reader) -> Scalar:
         places = call.arguments[1].value if len(call.arguments) > 1 and isinstance(call.arguments[1], ir.Literal) else 0
@@ -529,14 +605,16 @@ class Code:
         return found if down else self.checked(f"subtract(0, {found.code})", [found], call)
 
     def _first_known(self, arguments: list[Scalar], call: ir.Function) -> Scalar:
+        """What comes behind one that is known is not needed, and may be an error."""
         found = arguments[-1]
         for argument in reversed(arguments[:-1]):
             if argument.null is not None:
                 code = self.temp(f"({found.code} if {argument.null} else {argument.code})")
                 null = None if found.null is None else self.temp(f"({argument.null} and {found.null})")
-                found = Scalar(code, null, _either(argument.bad, found.bad))
+                later = None if found.bad is None else f"({argument.null} and {found.bad})"
+                found = Scalar(code, null, self._named(_either(argument.bad, later)))
             else:
-                found = Scalar(argument.code, None, _either(argument.bad, found.bad))
+                found = argument
         return self._bounded(found, call)
 
     def _extreme(self, call: ir.Function, arguments: list[Scalar]) -> Scalar:
@@ -567,6 +645,19 @@ class Code:
             return code
         self.layout.needs_ranks = True
         return f"columns[0][{code}]"
+
+
+def _has_code(call: ir.Function) -> bool:
+    """Whether there is code for arguments of these types."""
+    types = [argument.type for argument in call.arguments]
+    if call.name == "nullif":
+        return types[0] == types[1]
+    return not any(isinstance(type_, TimestampType) and type_.zone for type_ in types)
+
+
+def _microseconds(type_: object) -> int:
+    """How many units of a time make a microsecond."""
+    return per_microsecond(type_) if isinstance(type_, TimestampType) else 1
 
 
 def _shown(expression: ir.Expr) -> str:

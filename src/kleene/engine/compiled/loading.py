@@ -18,7 +18,7 @@ VECTOR, TABLE, CUBE = "int64[::1]", "int64[:,::1]", "int64[:,:,::1]"
 ROW_TABLE = "int32[:,::1]"  # the rows of matches are many, and narrow ones are written faster
 _NAMES = {
     "int64": "accepting count first from_last last limit mode most offset root row",
-    "float64[::1]": "kf",
+    "float64[::1]": "kf numbers sums",
     TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
     "whole",
     "float64[:,::1]": "floats kept_f nf of rf stored_f",
@@ -39,6 +39,7 @@ _SHARED = (
     "match_order",
     "sequence_order",
     "row_lookup",
+    "match_sums",
     "grouping",
 )
 """The files with loops that are the same for every query."""

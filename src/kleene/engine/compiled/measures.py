@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.analysis.value_types import type_of
+from kleene.analysis.conversions import type_of
 from kleene.engine.compiled.arrangement import as_arguments
 from kleene.engine.compiled.batches import arguments, nullable_names, one_group
 from kleene.engine.compiled.code import Code, check_source

@@ -6,6 +6,7 @@ bound to it: `first` and `last` keep a value of the first and the last event, th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,17 +19,27 @@ from kleene.ir import expr as ir
 from kleene.schema import FLOAT, DecimalType, OpaqueType
 
 MOST_REGISTERS = 60
+_KINDS = {"count": "i", "known": "i", "trues": "i", "mean": "f", "squares": "f"}
+"""Of those that do not hold a value of their argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """`argument` is an expression over one event; for `count`, which counts events, it is None."""
+    """`argument` is an expression over one event; for `count`, which counts events, it is None.
+
+    Functions: first, last, count, known (how many are not NULL), trues (how many are TRUE), sum, total (for avg), min,
+    max, first_known and last_known; mean and squares, for variances; at_min and at_max, the argument where the key is
+    least or greatest. Only events count for which the condition is TRUE; if distinct, only the first of equal values.
+    """
 
     owner: int
-    function: str  # first, last, count, known (how many are not NULL), sum, total (for avg), min, max, first/last_known
+    function: str
     argument: ir.Expr | None
     kind: str
-    text: str = ""  # of the argument: -0.0 and 0.0 are equal, and not the same
+    text: str = ""  # of the expressions: -0.0 and 0.0 are equal, and not the same
+    key: ir.Expr | None = None
+    condition: ir.Expr | None = None
+    distinct: bool = False
 
 
 @dataclass(slots=True)
@@ -40,12 +51,22 @@ class Registers:
     all: list[Register] = field(default_factory=list)
     read: set[Register] = field(default_factory=set)
 
-    def get(self, owner: int, function: str, argument: ir.Expr | None) -> Register:
-        argument = None if argument is None else of_one_event(argument)
+    def get(
+        self,
+        owner: int,
+        function: str,
+        argument: ir.Expr | None,
+        key: ir.Expr | None = None,
+        condition: ir.Expr | None = None,
+        distinct: bool = False,
+    ) -> Register:
+        own = [None if part is None else of_one_event(part) for part in (argument, key, condition)]
+        argument, key, condition = own
         if argument is not None and isinstance(argument.type, OpaqueType):
             raise NotExpressibleError(f"values of type {argument.type.name}, which can only be passed on")
-        kind = "i" if argument is None or function == "known" else kind_of(argument.type)
-        register = Register(owner, function, argument, kind, "" if argument is None else repr(argument))
+        text = "" if not any(own) else repr(argument) if key is None and condition is None else repr(own)
+        kind = _KINDS.get(function) or kind_of(None if argument is None else argument.type)
+        register = Register(owner, function, argument, kind, text, key, condition, distinct)
         if register not in self.all:
             self.all.append(register)
         self.read.add(register)
@@ -87,27 +108,44 @@ class Registers:
         which, column = self.place(register)
         array = arrays[0] if which == "i" else arrays[1]
         null = None
-        if register.function not in ("count", "known"):
+        if register.function not in _KINDS:
             null = f"((({arrays[0]}[{run}, {self.null_column}] >> {self.null_bit(register)}) & 1) == 1)"
         return Scalar(f"{array}[{run}, {column}]", null)
 
     def aggregate(self, owner: int, node: ir.Aggregate, code: Code, run: str = "run") -> Scalar | Truth:
         """The value of an aggregate over the owner's events so far."""
         function, argument = node.function, node.argument
+
+        def value(name: str, key: ir.Expr | None = None) -> Scalar:
+            of = None if isinstance(argument, ir.Events) else argument
+            is_distinct = node.distinct and name in _COUNTING_EACH
+            return self.value(self.get(owner, name, of, key, node.condition, is_distinct), run)
+
         match function:
             case "avg":
-                total, known = (self.value(self.get(owner, name, argument), run) for name in ("total", "known"))
-                return code.average(total, known, argument)
-            case "count":
-                of_events = isinstance(argument, ir.Events)
-                register = self.get(owner, "count", None) if of_events else self.get(owner, "known", argument)
-            case "first" | "last":
-                register = self.get(owner, f"{function}_known", argument)
-            case "sum" | "min" | "max":
-                register = self.get(owner, function, argument)
-            case _:
-                raise NotExpressibleError(f"{function} inside a condition")
-        return typed(self.value(register, run), node)
+                return code.average(value("total"), value("known"), argument)
+            case "count" if not node.others:
+                return value("count" if isinstance(argument, ir.Events) else "known")
+            case "count_if":
+                return value("trues")
+            case "first" | "last" | "any_value":
+                return typed(value("last_known" if function == "last" else "first_known"), node)
+            case "sum" | "min" | "max" if not node.others:
+                return typed(value(function), node)
+            case "bool_and" | "bool_or":
+                return typed(value("min" if function == "bool_and" else "max"), node)
+            case "min_by" | "max_by" if len(node.others) == 1:
+                name = function.removesuffix("_by")
+                self.get(owner, name, node.others[0], None, node.condition)  # the key that is the best so far
+                return typed(value(f"at_{name}", node.others[0]), node)
+            case "stddev" | "stddev_pop" | "var_samp" | "var_pop":
+                value("mean")
+                return code.spread(function, value("known"), value("squares"))
+        raise NotExpressibleError(f"{function} inside a condition")
+
+
+_COUNTING_EACH = ("known", "sum", "total", "trues", "mean", "squares")
+"""What equal values change more than once; of the others, DISTINCT makes no difference."""
 
 
 def forget_strings(dictionary: Dictionary, registers: Registers, runs: Array, count: int) -> Dictionary:
@@ -122,10 +160,43 @@ def forget_strings(dictionary: Dictionary, registers: Registers, runs: Array, co
     return kept
 
 
+def _same(expression: ir.Expr) -> ir.Expr:
+    return expression
+
+
 def write_update(
-    register: Register, registers: Registers, code: Code, reader: Reader, is_first: bool, arrays: tuple[str, str]
+    register: Register,
+    registers: Registers,
+    code: Code,
+    reader: Reader,
+    is_first: bool,
+    arrays: tuple[str, str],
+    seen: str | None = None,
+    of: Callable[[ir.Expr], ir.Expr] = _same,
 ) -> None:
-    """Code that brings a register of the row `target` up to date with the current event."""
+    """Code that brings a register of the row `target` up to date with the current event.
+
+    `seen` says whether its value came before, where that matters; `of` gives an expression as it is read.
+    """
+    if register.condition is None:
+        _write_update(register, registers, code, reader, is_first, arrays, seen, of)
+        return
+    truth = code.truth(of(register.condition), reader)
+    code.return_if_bad(truth, register.condition)
+    with code.block(f"if {truth.true}:"):
+        _write_update(register, registers, code, reader, is_first, arrays, seen, of)
+
+
+def _write_update(
+    register: Register,
+    registers: Registers,
+    code: Code,
+    reader: Reader,
+    is_first: bool,
+    arrays: tuple[str, str],
+    seen: str | None,
+    of: Callable[[ir.Expr], ir.Expr],
+) -> None:
     target = registers.value(register, "target", arrays)
     null_word = f"{arrays[0]}[target, {registers.null_column}]"
     bit = registers.null_bit(register)
@@ -135,26 +206,26 @@ def write_update(
         return
     argument = register.argument
     assert argument is not None
-    value = code.scalar(argument, reader)
+    value = code.scalar(of(argument), reader)
     code.return_if_bad(value, argument)
     known = value.code
+    skipped = value.null if seen is None else seen if value.null is None else f"({value.null} or {seen})"
     if function == "known":
-        one = "1" if value.null is None else f"(0 if {value.null} else 1)"
+        one = "1" if skipped is None else f"(0 if {skipped} else 1)"
         code.line(f"{target.code} = {one}" if is_first else f"{target.code} += {one}")
         return
     set_null, clear_null = f"{null_word} |= {1 << bit}", f"{null_word} &= ~{1 << bit}"
     if function in ("first", "last"):
-        code.line(f"{target.code} = {known}")
-        if value.null is not None:
-            with code.block(f"if {value.null}:"):
-                code.line(f"{target.code} = 0")
-                code.line(set_null)
-            with code.block("else:"):
-                code.line(clear_null)
-        else:
-            code.line(clear_null)
+        _write_value(target.code, value, set_null, clear_null, code)
         return
-    skipped = value.null
+    if function in ("at_min", "at_max"):
+        assert register.key is not None
+        best = registers.value(
+            registers.get(register.owner, function[3:], register.key, None, register.condition), "target", arrays
+        )
+        with code.block(f"if {_is_better(function[3:], register.key, best, code, reader, of)}:"):
+            _write_value(target.code, value, set_null, clear_null, code)
+        return
     if function in ("min", "max") and register.kind == "f":
         known = code.temp(known)
         not_a_number = f"({known} != {known})"
@@ -163,6 +234,9 @@ def write_update(
         code.line(f"{target.code} = 0")
         code.line(set_null)
     with code.block(f"if not {skipped}:" if skipped is not None else "if True:"):
+        if function in ("trues", "mean", "squares"):
+            _write_step(register, registers, Scalar(known), code, arrays)
+            return
         empty = f"({null_word} >> {bit}) & 1 == 1"
         if is_first or function == "last_known":
             code.line(f"{target.code} = {known}")
@@ -175,6 +249,54 @@ def write_update(
             return
         with code.block("else:"):
             write_combined(function, argument, target.code, known, code)
+
+
+def _write_value(target: str, value: Scalar, set_null: str, clear_null: str, code: Code) -> None:
+    """Code that puts the value into a register, NULL as well."""
+    code.line(f"{target} = {value.code}")
+    if value.null is None:
+        code.line(clear_null)
+        return
+    with code.block(f"if {value.null}:"):
+        code.line(f"{target} = 0")
+        code.line(set_null)
+    with code.block("else:"):
+        code.line(clear_null)
+
+
+def _is_better(
+    function: str, key: ir.Expr, best: Scalar, code: Code, reader: Reader, of: Callable[[ir.Expr], ir.Expr]
+) -> str:
+    """Whether the event's key is less or greater than the best one before; NULL and NaN are neither."""
+    own = code.scalar(of(key), reader)
+    code.return_if_bad(own, key)
+    known = code.temp(own.code)
+    sign = "<" if function == "min" else ">"
+    better = f"({best.null} or {code.comparable(known, key)} {sign} {code.comparable(best.code, key)})"
+    tests = [f"not {own.null}"] if own.null is not None else []
+    tests += [f"{known} == {known}"] if key.type == FLOAT else []
+    return " and ".join([*tests, better])
+
+
+def _write_step(register: Register, registers: Registers, value: Scalar, code: Code, arrays: tuple[str, str]) -> None:
+    """Code for one more value that counts; mean and squares look at the others as they were before it."""
+    target = registers.value(register, "target", arrays).code
+    if register.function == "trues":
+        code.line(f"{target} += {value.code}")
+        return
+    argument = register.argument
+    assert argument is not None
+    number = code.as_float(value, argument.type)
+    code.return_if_bad(number, argument)
+    count, mean = (
+        registers.value(
+            registers.get(register.owner, name, argument, None, register.condition, register.distinct), "target", arrays
+        ).code
+        for name in ("known", "mean")
+    )
+    distance = code.temp(f"({number.code} - {mean})")
+    step = f"{distance} / ({count} + 1)"
+    code.line(f"{target} += {step if register.function == 'mean' else f'{distance} * ({distance} - {step})'}")
 
 
 def write_combined(function: str, argument: ir.Expr, total: str, item: str, code: Code) -> None:

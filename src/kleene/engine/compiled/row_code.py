@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -39,8 +40,9 @@ from kleene.engine.compiled.loading import constants_code, template
 from kleene.engine.compiled.programs import GeneratedCode, made_of
 from kleene.engine.compiled.registers import Register, Registers, write_update
 from kleene.ir import expr as ir
+from kleene.ir.aggregates import aggregated_variable
 from kleene.ir.options import AfterMatch, Skip
-from kleene.schema import BOOLEAN
+from kleene.schema import BOOLEAN, FLOAT, STRING
 
 MOST_VARIABLES = 62
 ANY_ROW = 62
@@ -129,9 +131,11 @@ def _next_bits(variables: Sequence[int]) -> int:
 
 
 def _late_first(register: Register) -> tuple[int, int]:
-    """row_first looks at the count, row_last_2 at row_last_1, each as it was before the row."""
-    if register.function.startswith("row_first"):
+    """row_first looks at the count, row_last_2 at row_last_1, squares at the mean, each as it was before the row."""
+    if register.function.startswith(("row_first", "at_", "squares")):
         return 0, 0
+    if register.function == "mean":
+        return 1, 0
     if register.function.startswith("row_last"):
         return 1, -int(register.function.removeprefix("row_last_"))
     return 2, 0
@@ -204,7 +208,8 @@ class _Generator(PatternCode):
     def module(self) -> GeneratedRows:
         self._check_match_numbers()
         classify, left = self._classify()
-        head = "fits_run(variable, row, start, number, begin, end, ri, rf, columns, ki, kf)"
+        match = "number, stack_state, variable_of"
+        head = f"fits_run(variable, row, start, {match}, begin, end, ri, rf, columns, ki, kf)"
         fits_run = self.tests(head, left, lambda name: _OfMatchSoFar(self.query, name, generator=self))
         looks = any(left.values())
         run_variables = sum(1 << n for n, name in enumerate(self.tables.variables) if left[name])
@@ -309,11 +314,15 @@ class _Generator(PatternCode):
                     kept = self.registers.value(register, "depth").code
                     bind.line(f"{kept} = {self.current(register)}")
                     unbind.line(f"{self.current(register)} = {kept}")
+                seen: dict[tuple[int, str], str] = {}
                 for register in own:
-                    self._write(bind, register, name)
+                    self._write(bind, register, name, seen)
         bind.line("return 0")
         unbind.line("return 0")
-        binds = bind.function("bind(variable, row, start, depth, begin, end, ri, rf, columns, ki, kf)")
+        head = (
+            "bind(variable, row, start, number, depth, stack_state, variable_of, begin, end, ri, rf, columns, ki, kf)"
+        )
+        binds = bind.function(head)
         return "\n\n".join([clear.function("clear(ri, rf)"), binds, unbind.function("unbind(variable, depth, ri, rf)")])
 
     def current(self, register: Register) -> str:
@@ -323,7 +332,7 @@ class _Generator(PatternCode):
         members = self.owners[register.owner]
         return members is None or name in members
 
-    def _write(self, code: Code, register: Register, name: str) -> None:
+    def _write(self, code: Code, register: Register, name: str, seen: dict[tuple[int, str], str]) -> None:
         target = self.current(register)
         function = register.function
         if function == "row_name":
@@ -337,8 +346,46 @@ class _Generator(PatternCode):
             with code.block(f"if {self.current(Register(register.owner, 'count', None, 'i'))} == {offset}:"):
                 code.line(f"{target} = row")
         else:
-            reader = _Neighbours(self.query, name, for_aggregate=True)
-            write_update(register, self.registers, code, reader, False, ("ri", "rf"))
+            reader, of = _Neighbours(self.query, name, for_aggregate=True), partial(_classified, name)
+            came_before = None
+            if register.distinct:  # the same for all registers of one aggregate
+                same = (register.owner, register.text)
+                came_before = seen.get(same) or self._write_seen(code, register, name)
+                seen[same] = came_before
+            write_update(register, self.registers, code, reader, False, ("ri", "rf"), came_before, of)
+
+    def _write_seen(self, code: Code, register: Register, name: str) -> str:
+        """Code that looks back over the rows of the match for one that counts already, with the value of this row."""
+        assert register.argument is not None
+        own = code.scalar(_classified(name, register.argument), _Neighbours(self.query, name, for_aggregate=True))
+        value = code.temp(own.code)
+        found, before, variable = code.name(), code.name(), code.name()
+        code.line(f"{found} = False")
+        code.line(f"{before} = row - 1 if not {own.null} else start - 1" if own.null else f"{before} = row - 1")
+        with code.block(f"while {before} >= start and not {found}:"):
+            code.line(f"{variable} = variable_of[stack_state[{before} - start + 1]]")
+            members = [n for n, other in enumerate(self.tables.variables) if self._is_about(register, other)]
+            for group in [members] if not _names_variables(register) else [[member] for member in members]:
+                bits = sum(1 << member for member in group)
+                with code.block(f"if ({self.layout.integer(bits)} >> {variable}) & 1 == 1:"):
+                    self._write_same(code, register, self.tables.variables[group[0]], before, value, found)
+            code.line(f"{before} -= 1")
+        return found
+
+    def _write_same(self, code: Code, register: Register, name: str, row: str, value: str, found: str) -> None:
+        """Code that compares the value of an earlier row, which was the variable's."""
+        assert register.argument is not None
+        reader = _EarlierRow(row)
+        tests = []
+        if register.condition is not None:
+            tests.append(code.truth(_classified(name, register.condition), reader).true)
+        other = code.scalar(_classified(name, register.argument), reader)
+        tests += [f"not {other.null}"] if other.null is not None else []
+        same = f"{other.code} == {value}"
+        if register.argument.type == FLOAT:  # where values are grouped, NaN is the same as NaN
+            earlier = code.temp(other.code)
+            same = f"({earlier} == {value} or ({earlier} != {earlier} and {value} != {value}))"
+        code.line(f"{found} = {' and '.join([*tests, same])}")
 
     def row_register(self, variable: str | None, from_last: bool, offset: int) -> Register:
         """The register with the row that is `offset` rows of the variable from its first or last."""
@@ -360,6 +407,18 @@ def look_around(expressions: Sequence[ir.Expr]) -> tuple[int, int]:
     return min(max(0, -min(shifts)), MOST_ROWS), min(max(shifts), MOST_ROWS)
 
 
+def _classified(name: str, expression: ir.Expr) -> ir.Expr:
+    """The expression of a row that is the variable's."""
+    if isinstance(expression, ir.Classifier):
+        return ir.Literal(name, STRING, type=STRING)
+    return ir.with_children(expression, partial(_classified, name))
+
+
+def _names_variables(register: Register) -> bool:
+    parts = (part for part in (register.argument, register.condition) if part is not None)
+    return any(isinstance(node, ir.Classifier) for part in parts for node in ir.walk(part))
+
+
 class _LooksAtMatchError(Exception):
     """The condition needs more than the row and its neighbours."""
 
@@ -377,13 +436,30 @@ class _Neighbours(Reader):
             case ir.Attribute(variable=variable) if self._is_own(variable):
                 return Reader.read(self, expression, code)
             case ir.Navigation(variable=variable, from_last=True, offset=0, shift=shift) if self._is_own(variable):
-                return shifted(expression, "row", shift or 0, code)
+                return shifted(expression, "row", shift or 0, code, at_row=self._at_row)
             case ir.Classifier(variable=variable) if self._is_own(variable):
                 return Scalar(code.layout.string(self.own))
+            case ir.MatchNumber() if self.for_aggregate:
+                return Scalar("number")
         return self._of_match(expression, code)
 
     def _of_match(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         raise _LooksAtMatchError
+
+    def _at_row(self, row: str) -> Reader:
+        return AtRow(row)
+
+    def navigated(self, expression: ir.Expr) -> ir.Navigation | None:
+        """The expression as a value of one row that it navigates to, if it reads no other."""
+        inner = list(_outermost_navigations(expression))
+        first = inner[0] if inner else None
+        if not isinstance(first, ir.Navigation):
+            return None
+        same = all(isinstance(one, ir.Navigation) and replace(one, argument=first.argument) == first for one in inner)
+        names_variables = any(isinstance(node, ir.Classifier) for node in ir.walk(expression))
+        if not same or names_variables:
+            return None
+        return replace(first, argument=_without_navigations(expression), type=expression.type)
 
     def _is_own(self, variable: str | None) -> bool:
         return self.for_aggregate or variable is None or self.own in self.query.members[variable]
@@ -403,9 +479,65 @@ class _Neighbours(Reader):
     def _can_read(self, variables: set[object]) -> bool:
         return variables <= {None}
 
+    def of_navigated(self, navigation: ir.Navigation, code: Code) -> Scalar | Truth:
+        nothing = code.for_nulls(navigation.argument)
+        is_near = navigation.from_last and not navigation.offset and self._is_own(navigation.variable)
+        if not is_near:
+            return self._of_match(navigation, code)
+        return shifted(navigation, "row", navigation.shift or 0, code, at_row=self._at_row, absent_value=nothing)
 
-def shifted(navigation: ir.Navigation, row: str, shift: int, code: Code, missing: str | None = None) -> Scalar | Truth:
-    """The value of the navigation's argument `shift` rows from the row, NULL outside of the partition."""
+
+@dataclass(slots=True)
+class _EarlierRow(AtRow):
+    """Reads a row of the match so far."""
+
+    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
+        return Scalar("number") if isinstance(expression, ir.MatchNumber) else AtRow.read(self, expression, code)
+
+
+@dataclass(slots=True)
+class _RowOfMatch(AtRow):
+    """Reads a row by its place; of the rows of the match so far the variables are known."""
+
+    variables: tuple[str, ...] = field(kw_only=True)
+
+    def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
+        if not isinstance(expression, ir.Classifier):
+            return AtRow.read(self, expression, code)
+        is_earlier = f"start <= {self.row} < row"
+        earlier = f"variable_of[stack_state[{self.row} - start + 1 if {is_earlier} else 0]]"
+        number = code.temp(f"({earlier} if {is_earlier} else variable)")
+        *names, found = (code.layout.string(name) for name in self.variables)
+        for at, name in reversed(list(enumerate(names))):
+            found = f"({name} if {number} == {at} else {found})"
+        return Scalar(code.temp(found), f"({self.row} < start or {self.row} > row)")
+
+
+def _outermost_navigations(expression: ir.Expr) -> Iterator[ir.Expr]:
+    """The navigations in an expression, and whatever else in it depends on rows."""
+    if isinstance(expression, (ir.Navigation, ir.Attribute, ir.Aggregate, ir.Classifier, ir.MatchNumber, ir.Events)):
+        yield expression
+    else:
+        for child in ir.children(expression):
+            yield from _outermost_navigations(child)
+
+
+def _without_navigations(expression: ir.Expr) -> ir.Expr:
+    if isinstance(expression, ir.Navigation):
+        return expression.argument
+    return ir.with_children(expression, _without_navigations)
+
+
+def shifted(
+    navigation: ir.Navigation,
+    row: str,
+    shift: int,
+    code: Code,
+    missing: str | None = None,
+    at_row: Callable[[str], Reader] = AtRow,
+    absent_value: Scalar | Truth | None = None,
+) -> Scalar | Truth:
+    """The value of the navigation's argument `shift` rows from the row; outside of the partition NULL, or as given."""
     shift = max(-MOST_ROWS, min(shift, MOST_ROWS))  # beyond all rows is beyond all rows
     there = code.temp(f"{row} + {shift}") if shift else row
     outside = None
@@ -417,9 +549,11 @@ def shifted(navigation: ir.Navigation, row: str, shift: int, code: Code, missing
     else:
         absent = code.temp(absent)
         inside = code.temp(f"(row if {absent} else {there})")
-    found = code.scalar(navigation.argument, AtRow(inside))
+    found = code.scalar(navigation.argument, at_row(inside))
     if navigation.argument.type == BOOLEAN:
-        found = as_scalar(code.truth(navigation.argument, AtRow(inside)))
+        found = as_scalar(code.truth(navigation.argument, at_row(inside)))
+    if absent is not None and absent_value is not None:
+        return code.either(absent, absent_value, found, navigation)
     if absent is not None:
         null = absent if found.null is None else f"({absent} or {found.null})"
         bad = None if found.bad is None else f"(not {absent} and {found.bad})"
@@ -432,6 +566,9 @@ class _OfMatchSoFar(_Neighbours):
     """Reads the row that is tried, which counts as the last of the match, and the registers that include it."""
 
     generator: _Generator = field(kw_only=True)
+
+    def _at_row(self, row: str) -> Reader:
+        return _RowOfMatch(row, variables=self.generator.tables.variables)
 
     def _of_match(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         match expression:
@@ -449,7 +586,9 @@ class _OfMatchSoFar(_Neighbours):
                 return Scalar("number")
         raise NotExpressibleError(f"{type(expression).__name__} in a condition")
 
-    def _navigate(self, navigation: ir.Navigation, code: Code) -> Scalar | Truth:
+    def _navigate(
+        self, navigation: ir.Navigation, code: Code, absent_value: Scalar | Truth | None = None
+    ) -> Scalar | Truth:
         variable, shift = navigation.variable, navigation.shift or 0
         offset = min(navigation.offset, MOST_ROWS)
         if variable is None:
@@ -457,18 +596,20 @@ class _OfMatchSoFar(_Neighbours):
             place = f"row - {offset}" if navigation.from_last else f"start + {offset}"
             place = code.temp(place)
             missing = f"({place} < start)" if navigation.from_last else f"({place} > row)"
-            return shifted(navigation, place, shift, code, missing)
+            return shifted(navigation, place, shift, code, missing, self._at_row, absent_value)
         place = code.temp(self.generator.current(self.generator.row_register(variable, navigation.from_last, offset)))
-        return shifted(navigation, place, shift, code, f"({place} < 0)")
+        return shifted(navigation, place, shift, code, f"({place} < 0)", self._at_row, absent_value)
+
+    def of_navigated(self, navigation: ir.Navigation, code: Code) -> Scalar | Truth:
+        is_near = navigation.from_last and not navigation.offset and self._is_own(navigation.variable)
+        if is_near:
+            return _Neighbours.of_navigated(self, navigation, code)
+        return self._navigate(navigation, code, code.for_nulls(navigation.argument))
 
     def _aggregate(self, aggregate: ir.Aggregate, code: Code) -> Scalar | Truth:
-        if aggregate.distinct and aggregate.function not in ("min", "max"):
-            raise NotExpressibleError(f"{aggregate.function}(DISTINCT …) in a condition")
-        for node in ir.walk(aggregate.argument):
-            if isinstance(node, (ir.Classifier, ir.MatchNumber, ir.Navigation)):
-                raise NotExpressibleError(f"{type(node).__name__} inside an aggregate")
-        read = (node.variable for node in ir.walk(aggregate.argument) if isinstance(node, (ir.Attribute, ir.Events)))
-        owner = self.generator.owner(next(read, None))
+        if aggregate.order:
+            raise NotExpressibleError(f"{aggregate.function}(… ORDER BY …) in a condition")
+        owner = self.generator.owner(aggregated_variable(aggregate))
         return self.generator.registers.aggregate(owner, aggregate, code, "0")
 
     def _can_read(self, variables: set[object]) -> bool:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import window_time
-from kleene.engine.progress import PreparedQuery, unbounded_state
+from kleene.engine.progress import PreparedQuery, refuse_window, unbounded_state
 from kleene.engine.timeouts import TIMED_OUT
 from kleene.errors import SchemaError, UnsupportedError, printable
 from kleene.ir.options import WindowUnit
@@ -153,6 +153,7 @@ def choose_stream(
     before: Upstream | None,
 ) -> Stream:
     """The layout of a job on a stream; `before` is the query whose matches are the events, if there is one."""
+    refuse_window(plan)
     if given.timeouts:
         _check_timeouts(plan)
     _check_session(frame)

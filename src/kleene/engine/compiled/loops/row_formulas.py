@@ -39,13 +39,19 @@ def clear(ri, rf):
     """Makes the registers those of a match without rows."""
 
 
-def bind(variable, row, start, depth, begin, end, ri, rf, columns, ki, kf):
-    """Brings the registers up to date with the row; what it changes is kept in row `depth`."""
+def bind(variable, row, start, number, depth, stack_state, variable_of, begin, end, ri, rf, columns, ki, kf):
+    """Brings the registers up to date with the row; what it changes is kept in row `depth`.
+
+    The state of the match's row k, before this one, is stack_state[k + 1].
+    """
 
 
 def unbind(variable, depth, ri, rf):
     """Puts back what `bind` changed."""
 
 
-def fits_run(variable, row, start, number, begin, end, ri, rf, columns, ki, kf):
-    """Whether the part of the variable's condition that looks at the match holds, the row being its last."""
+def fits_run(variable, row, start, number, stack_state, variable_of, begin, end, ri, rf, columns, ki, kf):
+    """Whether the part of the variable's condition that looks at the match holds, the row being its last.
+
+    The state of the match's row k, before this one, is stack_state[k + 1].
+    """

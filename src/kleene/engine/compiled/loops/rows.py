@@ -214,12 +214,14 @@ def search(st, groups, bits, times, automaton, failed, frames, stack, matched, s
                     break
                 edge += 1
                 if REGISTERS > 0:
-                    problem = bind(variable, row, start, depth + 1, begin, seen_end, ri, rf, columns, ki, kf)
+                    now = (number, depth + 1, stack_state, variable_of)
+                    problem = bind(variable, row, start, *now, begin, seen_end, ri, rf, columns, ki, kf)
                     if problem < 0:
                         status = problem
                         break
                 if LOOKS_AT_MATCH and (RUN_VARIABLES >> variable) & 1:
-                    fits = fits_run(variable, row, start, number, begin, seen_end, ri, rf, columns, ki, kf)
+                    match = (number, stack_state, variable_of)
+                    fits = fits_run(variable, row, start, *match, begin, seen_end, ri, rf, columns, ki, kf)
                     if fits < 0:
                         status = fits
                         break
