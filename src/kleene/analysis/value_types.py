@@ -233,7 +233,7 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
             need(item, scope, function, True, "")
     result = found
     match function:
-        case "count" | "count_if":
+        case "count" | "count_if" | "approx_count_distinct":
             result = INTEGER
             if function == "count_if":
                 need(argument, scope, function, found == BOOLEAN, "a condition")
@@ -242,6 +242,11 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
         case "avg" | "median" | "stddev" | "stddev_pop" | "var_pop" | "var_samp":
             need(argument, scope, function, is_numeric(found), "a number")
             result = FLOAT
+        case "percentile":
+            need(argument, scope, function, is_numeric(found), "a number")
+            others, result = (cast_to(_share(others[0], scope), FLOAT),), FLOAT
+        case "bit_and" | "bit_or" | "bit_xor":
+            need(argument, scope, function, found == INTEGER, "a whole number")
         case "bool_and" | "bool_or":
             need(argument, scope, function, found == BOOLEAN, "a condition")
             result = BOOLEAN
@@ -261,6 +266,13 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
             argument = cast_to(argument, timestamp()) if found == DATE else argument
             result = duration(finer_unit(found, found)) if temporal else found
     return replace(expression, argument=argument, others=others, condition=where, order=order, type=result)
+
+
+def _share(percentage: ir.Expr, scope: Scope) -> ir.Expr:
+    match percentage:
+        case ir.Literal(value=(int() | float()) as value) if 0 <= value <= 1:
+            return percentage
+    raise scope.fail("percentile takes a literal number from 0 to 1", percentage.span, "Write: percentile(x, 0.9)")
 
 
 _PASSING_ON = (*("any_value", "array_agg", "collect", "collect_list", "count", "first", "last", "max_by", "min_by"),)

@@ -26,7 +26,7 @@ from kleene.engine.events import Events, decoded, plain_values
 from kleene.engine.interpreter import FoundOutputRows
 from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.matches import Array, FlatMatches, FoundMatches
-from kleene.engine.output import as_schema, output_table
+from kleene.engine.output import as_schema, output_table, values_at
 from kleene.engine.protocol import Found
 from kleene.engine.row_columns import one_row_table_and_order, regex_table, window_columns
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
@@ -235,14 +235,11 @@ def _window_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[Res
     names = schema.names[: len(schema) - len(query.measures)]
     measures, matched = window_columns(query, found)
     positions = found.grouped.order[found.decided]
-    table = found.table.select(names)
-    is_whole = len(positions) == table.num_rows and found.grouped.is_identity
-    table = table if is_whole else table.take(pa.array(positions))
-    for at in range(0, len(positions), ROWS_PER_BATCH):
-        own = matched[at : at + ROWS_PER_BATCH]
-        numbers = pa.array(own, pa.int64(), mask=own < 0)
-        columns = [decoded(column) for column in table.slice(at, ROWS_PER_BATCH).columns]
-        yield ResultBatch(as_schema([*columns, *(column.take(numbers) for column in measures)], schema))
+    is_whole = len(positions) == found.table.num_rows and found.grouped.is_identity
+    columns = [found.table.column(name) for name in names]
+    columns = [decoded(column) if is_whole else values_at(column, positions) for column in columns]
+    whole = as_schema([*columns, *(values_at(column, matched) for column in measures)], schema)
+    yield from table_batches(whole)
 
 
 def output_batches(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from functools import reduce
+from operator import and_, or_, xor
 from typing import Any
 
 from kleene.ir import expr as ir
@@ -67,6 +69,8 @@ def _of_values(aggregate: ir.Aggregate, values: list[Any]) -> Any:
             return _distinct(known)
         case "count_if":
             return sum(known)
+        case "approx_count_distinct":
+            return len(_distinct(known))
     if not known and function != "count":
         return None
     match function:
@@ -82,7 +86,9 @@ def _of_values(aggregate: ir.Aggregate, values: list[Any]) -> Any:
             counts = Counter(map(distinct_key, known))
             return max(known, key=lambda value: counts[distinct_key(value)])  # the first of several
         case "median":
-            return _median(known, aggregate.argument.type)
+            return _percentile(known, 0.5, aggregate.argument.type)
+        case "bit_and" | "bit_or" | "bit_xor":
+            return reduce({"bit_and": and_, "bit_or": or_, "bit_xor": xor}[function], known)
         case "stddev" | "stddev_pop" | "var_samp" | "var_pop":
             return spread(function, *_moments(known, aggregate.argument.type))
     return aggregated(aggregate, known)
@@ -95,6 +101,9 @@ def _of_several(aggregate: ir.Aggregate, each: list[Any]) -> Any:
         case "listagg":
             known = [value for value, _ in each if value is not None]
             return (each[0][1] or "").join(known) if known else None
+        case "percentile":
+            known = [value for value, _ in each if value is not None]
+            return _percentile(known, float(each[0][1]), aggregate.argument.type) if known else None
         case "min" | "max" as function:
             return _extremes([(value, value) for value, _ in each], function == "max", each[0][1] if each else 1)
     is_max, how_many = aggregate.function == "max_by", aggregate.others[1:]
@@ -109,10 +118,12 @@ def _extremes(pairs: list[tuple[Any, Any]], largest: bool, most: int) -> list[An
     return [value for value, _ in known[:most]] or None
 
 
-def _median(values: list[Any], type_: Type | None) -> float:
+def _percentile(values: list[Any], share: float, type_: Type | None) -> float:
+    """The value at the share of the way from the smallest to the largest, between two of them where it falls there."""
     ordered = sorted((as_float(value, type_) for value in values), key=lambda value: (value != value, value))
-    middle, is_between = divmod(len(ordered) - 1, 2)
-    return 0.5 * ordered[middle] + 0.5 * ordered[middle + 1] if is_between else ordered[middle]
+    place = share * (len(ordered) - 1)
+    lower, part = int(place), place % 1
+    return (1 - part) * ordered[lower] + part * ordered[lower + 1] if part else ordered[lower]
 
 
 def _moments(values: list[Any], type_: Type | None) -> tuple[int, float]:

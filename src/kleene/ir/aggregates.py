@@ -6,8 +6,12 @@ from kleene.ir import expr as ir
 
 AGGREGATES: dict[str, tuple[int, int | None]] = {
     "any_value": (1, 1),
+    "approx_count_distinct": (1, 1),
     "array_agg": (1, 1),
     "avg": (1, 1),
+    "bit_and": (1, 1),
+    "bit_or": (1, 1),
+    "bit_xor": (1, 1),
     "bool_and": (1, 1),
     "bool_or": (1, 1),
     "collect_list": (1, 1),
@@ -21,6 +25,7 @@ AGGREGATES: dict[str, tuple[int, int | None]] = {
     "min": (1, 2),
     "min_by": (2, 3),
     "mode": (1, 1),
+    "percentile": (2, 2),
     "stddev": (1, 1),
     "stddev_pop": (1, 1),
     "sum": (1, 1),
@@ -32,6 +37,7 @@ SYNONYMS = {
     "any": "bool_or",
     "arbitrary": "any_value",
     "every": "bool_and",
+    "mean": "avg",
     "some": "bool_or",
     "std": "stddev",
     "stddev_samp": "stddev",
@@ -41,8 +47,8 @@ SYNONYMS = {
 # fmt: off
 SPARK_AGGREGATES = frozenset(
     {
-        "approx_count_distinct", "approx_percentile", "bit_and", "bit_or", "bit_xor", "corr", "covar_pop", "covar_samp",
-        "first_value", "histogram_numeric", "kurtosis", "last_value", "mean", "percentile", "percentile_approx",
+        "approx_percentile", "corr", "covar_pop", "covar_samp", "first_value", "histogram_numeric", "kurtosis",
+        "last_value", "percentile_approx",
         "percentile_cont", "percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2",
         "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "skewness", "try_avg", "try_sum",
     }
