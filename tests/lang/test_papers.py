@@ -6,7 +6,7 @@ import pytest
 
 import kleene
 from kleene.ir.text import query_text
-from kleene.lang.sase import bind
+from kleene.lang.parameters import bind
 from paper_queries import HEALTHCARE, MISPLACED_INVENTORY, PRINTED, Q3, QUERY_3
 
 

@@ -8,7 +8,7 @@ from decimal import Context, Decimal
 
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.ir.options import Strategy, Window, WindowUnit
+from kleene.ir.options import Strategy, Window, WindowParameter, WindowUnit
 from kleene.ir.paths import path_of
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
 from kleene.ir.query import EquivalenceTest, QueryDefinition
@@ -92,6 +92,10 @@ def window_text(window: Window) -> str:
     return str(window.size)
 
 
+def window_parameter_text(parameter: WindowParameter) -> str:
+    return f":{parameter.name}" if parameter.is_marked else parameter.name
+
+
 def literal_text(value: ir.Value, type_: Type) -> str:
     if value is None:
         return "NULL"
@@ -147,6 +151,8 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
     match expression:
         case ir.Literal(value=value, of_type=of_type):
             return literal_text(value, of_type), _PRIMARY
+        case ir.Parameter(name=name):
+            return f":{name}", _PRIMARY
         case ir.Attribute(variable=None, name=name):
             return attribute_text(name), _PRIMARY
         case ir.Attribute(variable=str() as variable, name=name, position=position):
@@ -256,7 +262,7 @@ def equivalence_text(test: EquivalenceTest) -> str:
     name = attribute_text(test.attribute)
     if test.constant is None:
         return f"[{name}]"
-    return f"[{name} = {literal_text(test.constant.value, test.constant.of_type)}]"
+    return f"[{name} = {_text(test.constant, 0)}]"
 
 
 def _component_text(element: Pattern) -> str:
@@ -292,7 +298,7 @@ def query_text(query: QueryDefinition) -> str:
     if conditions:
         lines.append(f"WHERE {conditions}")
     if query.window_parameter:
-        lines.append(f"WITHIN {query.window_parameter.name}")
+        lines.append(f"WITHIN {window_parameter_text(query.window_parameter)}")
     if query.window:
         lines.append(f"WITHIN {window_text(query.window)}")
     if query.having is not None:

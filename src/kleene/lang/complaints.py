@@ -27,6 +27,7 @@ _WORDS = {
     "NUMBER": "a number",
     "PERCENT": "a number",
     "STRING": "a string",
+    "PARAMETER": "a parameter",
     "DURATION": "a duration",
     "COMPARISON": "a comparison",
     "NEGATION": "!",
@@ -129,6 +130,9 @@ def complaint(
             start = end = len(text.rstrip())
             found = ""
     message = f"unexpected {_shown(found)}" if found else "the text ends too early"
+    if "QUANTIFIER" in expected and re.match(r"\{[\s\d,]*:\w", text[start:]):
+        message = "the bounds of a quantifier must be written as numbers, not as parameters"
+        return QuerySyntaxError(message, source.locate(Span(start, end)), "Write: A{2,3}")
     hint = expects or _hint(found, text[:start].rstrip(), expected, clauses)
     return QuerySyntaxError(message, source.locate(Span(start, end)), hint)
 
@@ -165,6 +169,8 @@ def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...])
         return "Components are separated by commas: SEQ(Shelf a, Exit b)"
     if found in ("&", "|", "^"):
         return "Join predicates with AND or OR."
+    if found == "?" and "PARAMETER" in expected:
+        return "A parameter is written :name here, and its value is given by that name."
     expectations = _expectations(expected)
     if not expectations:
         return "Nothing can follow here; leave it out."

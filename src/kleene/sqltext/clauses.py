@@ -9,6 +9,7 @@ from functools import partial
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.errors import QuerySyntaxError
 from kleene.lang import match_recognize
+from kleene.lang.parameters import bind_clause
 from kleene.source import SourceText, Span
 from kleene.sqltext.closing import end_of_clause
 from kleene.sqltext.common_tables import select_with_common_tables
@@ -47,6 +48,7 @@ def _replaced(statement: Statement, backend: Backend, word: Span, opening: Token
     tokens = tokens_of(text[: word.end])
     factor = Span(_start_of_factor(tokens, len(tokens) - 1, original), word.start)
     definition = match_recognize.parse_within(original, blank(text[: opening.end]) + text[opening.end : end - 1])
+    definition = bind_clause(definition, statement.args)
     analyze_row_pattern(definition)
     plain = statement.without([Span(word.start, end)])
     frame = backend.table(select_with_common_tables(plain, tokens, factor))
