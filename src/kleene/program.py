@@ -241,6 +241,11 @@ def _flat(events: Any) -> Any:
     return flat
 
 
+def with_values(program: Program, params: Mapping[str, Any]) -> Program:
+    """The program with values for its parameters, as a call gives them."""
+    return Program(tuple(map(Query, bind(tuple(query.definition for query in program.queries), params))))
+
+
 @dataclass(frozen=True, slots=True)
 class _ArrowRunner:
     def find_in_matches(self, call: Call, name: str, made: Any) -> Any:

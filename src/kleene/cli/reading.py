@@ -10,7 +10,6 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Container
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,8 +17,8 @@ from typing import Any, TypeAlias
 from kleene.api import Query, match_recognize, regex
 from kleene.errors import QuerySyntaxError, SchemaError, UnsupportedError, listed, printable
 from kleene.files import EventFiles, Form, find_files, read_arrow
-from kleene.lang.parameters import Written, bind
-from kleene.program import Program, program
+from kleene.ir.written import Written
+from kleene.program import Program, program, with_values
 from kleene.schema_text import told_types
 
 Inputs: TypeAlias = EventFiles | dict[str, EventFiles]
@@ -219,7 +218,4 @@ def read_params(given: list[str] | None) -> dict[str, Written] | None:
 def with_params(queries: Program, given: list[str] | None) -> Program:
     """The queries with values for their parameters, if some are given; else the parameters stay open."""
     params = read_params(given)
-    if params is None:
-        return queries
-    definitions = bind(tuple(query.definition for query in queries.queries), params)
-    return replace(queries, queries=tuple(map(Query, definitions)))
+    return queries if params is None else with_values(queries, params)

@@ -19,6 +19,7 @@ from kleene.ir import expr as ir
 from kleene.ir.options import Window, WindowParameter
 from kleene.ir.query import QueryDefinition
 from kleene.ir.text import duration_text
+from kleene.ir.written import Written, as_written
 from kleene.lang.expressions import negative_literal
 from kleene.lang.sase import parse_window
 from kleene.remembered import remembered
@@ -45,12 +46,6 @@ _MICROSECOND = timedelta(microseconds=1)
 _MIDNIGHT = datetime(1970, 1, 1)
 _ALL_DIGITS = Context(prec=1_000)
 _KINDS = "int, float, str, bool, Decimal, date, datetime, time, timedelta and None"
-
-
-class Written(str):
-    """A value as it stands on a command line: its use tells its type, and else how it looks."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +96,7 @@ def bind_clause(definition: QueryDefinition, args: object) -> QueryDefinition:
             use.source.locate(use.span),
             f"Give args as a dict: args={{'{printable(use.name)}': …}}; outside of the clause write :name, too.",
         )
-    names = {use.name for use in uses}
-    return bind((definition,), {name: value for name, value in (args or {}).items() if name in names}, "args")[0]
+    return _bound_query(definition, args or {}, "args")
 
 
 def _unknown(name: object, names: list[str]) -> AnalysisError:
@@ -327,34 +321,3 @@ def _moment(value: datetime) -> tuple[ir.Value, Type]:
         plain -= offset if offset is not None else timedelta(0)
     whole = (plain - _MIDNIGHT) // _MICROSECOND
     return (whole * 1_000 + nanoseconds, timestamp(unit="ns")) if nanoseconds else (whole, timestamp())
-
-
-_WHOLE = re.compile(r"[+-]?\d{1,19}")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-_DAY = r"\d{4}-\d\d-\d\d"
-_CLOCK = r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
-
-
-def as_written(text: str) -> Any:
-    """The value that a text of the command line looks like: a number, true or false, a date or a time; else the text.
-
-    >>> [as_written(text) for text in ("12", "1.5", "TRUE", "2024-01-31", "12 hours")]
-    [12, 1.5, True, datetime.date(2024, 1, 31), '12 hours']
-    """
-    text = str(text)
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        if _WHOLE.fullmatch(text) and SMALLEST_INTEGER <= int(text) <= LARGEST_INTEGER:
-            return int(text)
-        if _NUMBER.fullmatch(text) and math.isfinite(float(text)) and not _WHOLE.fullmatch(text):
-            return float(text)
-        if re.fullmatch(_DAY, text):
-            return date.fromisoformat(text)
-        if re.fullmatch(rf"{_DAY}[T ]{_CLOCK}(Z|[+-]\d\d:\d\d)?", text):
-            return datetime.fromisoformat(text)
-        if re.fullmatch(_CLOCK, text):
-            return time.fromisoformat(text)
-    except ValueError:
-        pass
-    return text

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kleene.lang.parameters import Written, as_written
+from kleene.ir.written import Written, as_written
 from kleene.source import Location, SourceText, Span
 from kleene.sqltext.tokens import Token, tokens_of
 
