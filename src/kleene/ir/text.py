@@ -11,7 +11,7 @@ from kleene.ir.expr import Position
 from kleene.ir.options import Strategy, Window, WindowParameter, WindowUnit
 from kleene.ir.paths import path_of
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
-from kleene.ir.query import EquivalenceTest, QueryDefinition
+from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
 from kleene.schema import DATE, FLOAT, TIME, DecimalType, DurationType, TimestampType, Type, per_microsecond
 
 _UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
@@ -283,6 +283,11 @@ def _listed_text(element: Pattern) -> str | None:
     return None if name is None else name_text(name) + ("[]" if isinstance(element, Repeat) else "")
 
 
+def _measure_text(measure: Measure) -> str:
+    text = _text(measure.expression, 0)
+    return text if isinstance(measure.expression, ir.Events) else f"{text} AS {name_text(measure.name)}"
+
+
 def query_text(query: QueryDefinition) -> str:
     """The query as SASE+ text that parses to an equal query."""
     elements = query.components
@@ -304,8 +309,7 @@ def query_text(query: QueryDefinition) -> str:
     if query.having is not None:
         lines.append(f"HAVING {_text(query.having, 0)}")
     if query.measures is not None:
-        measures = [f"{_text(measure.expression, 0)} AS {name_text(measure.name)}" for measure in query.measures]
-        lines.append(f"RETURN {', '.join(measures)}")
+        lines.append(f"RETURN {', '.join(map(_measure_text, query.measures))}")
     if query.into_stream:
         lines.append(f"INTO {name_text(query.into_stream, allow_dash=True)}")
     return "\n".join(lines)

@@ -145,7 +145,7 @@ def _shown(found: str) -> str:
 
 def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...]) -> str:
     if not before and "EVENT" in expected:
-        if found.upper() in ("SELECT", "WITH", "PARTITION", "ORDER", "MATCH_RECOGNIZE"):
+        if found.upper() in ("SELECT", "WITH", "PARTITION", "ORDER", "MATCH_RECOGNIZE", "MATCHRECOGNIZE"):
             return "This is SQL: pass a whole query to kleene.sql, and a clause alone to kleene.match_recognize."
         return "A query begins with EVENT or PATTERN: EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours"
     if found.upper() in ("SELECT", "WITH") and "PATTERN" in expected and not before:

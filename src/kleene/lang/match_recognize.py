@@ -49,7 +49,7 @@ def parse(text: str) -> QueryDefinition:
     'B'
     """
     check_is_text(text)
-    return parse_within(SourceText(text), within_parentheses(text, "MATCH_RECOGNIZE"))
+    return parse_within(SourceText(text), within_parentheses(text, "MATCH_?RECOGNIZE"))
 
 
 def within_parentheses(text: str, word: str) -> str:

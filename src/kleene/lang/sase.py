@@ -216,6 +216,14 @@ class _Builder(ExpressionBuilder):
             "a value that is not a plain reference needs a name", span_of(meta), "Write: RETURN expression AS name"
         )
 
+    def star(self, meta: Meta, _: Children) -> Measure:
+        return Measure("*", ir.Events(None, ir.Position.EACH, span=span_of(meta)), span_of(meta))
+
+    def variable_star(self, meta: Meta, children: Children) -> Measure:
+        name: Name = children[0]
+        events = ir.Events(str(name), ir.Position.EACH, name.span, span=span_of(meta))
+        return Measure(f"{name}.*", events, span_of(meta))
+
     # --- patterns ----------------------------------------------------------------------------------------------
 
     def pattern(self, meta: Meta, children: Children) -> dict[str, object]:

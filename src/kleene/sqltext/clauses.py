@@ -28,7 +28,7 @@ _NO_FACTOR = {
 def first_clause(statement: Statement, tokens: list[Token]) -> Construct | None:
     """The first clause of the text: another one can only be in its table factor, which stands before it."""
     for token, opening in itertools.pairwise(tokens):
-        if token.word == NAME and opening.text == "(":
+        if token.word in (NAME, "MATCHRECOGNIZE") and opening.text == "(":
             end = end_of_clause(statement.text, opening.end)
             last = len(statement.text) if end is None else end
             replace = partial(_replaced, word=Span(token.start, token.end), opening=opening, end=end)
