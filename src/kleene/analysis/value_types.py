@@ -82,7 +82,7 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             return replace(expression, argument=inner, type=inner.type)
         case ir.PythonCall(arguments=arguments):
             inners = tuple(typed(argument, scope) for argument in arguments)
-            return replace(expression, arguments=inners, type=UNKNOWN)
+            return replace(expression, arguments=inners, type=expression.returns or UNKNOWN)
         case ir.Aggregate():
             return _typed_aggregate(expression, scope)
         case ir.Arithmetic():
@@ -180,7 +180,7 @@ def condition(expression: ir.Expr, scope: Scope) -> ir.Expr:
     """The expression, typed, which must be boolean."""
     inner = typed(expression, scope)
     need(inner, scope, "a condition", inner.type == BOOLEAN, "a boolean", "Compare it with something: … > 0")
-    return replace(inner, type=BOOLEAN) if isinstance(inner, ir.PythonCall) else inner
+    return replace(inner, type=BOOLEAN) if isinstance(inner, ir.PythonCall) and inner.type == UNKNOWN else inner
 
 
 def _string(operand: ir.Expr, scope: Scope, who: str) -> ir.Expr:

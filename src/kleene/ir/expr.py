@@ -280,11 +280,15 @@ class MatchNumber(Expr):
 
 @dataclass(frozen=True, slots=True)
 class PythonCall(Expr):
-    """A call of a Python function that the user gave by name (the regular-expression operator)."""
+    """A call of a Python function that the user gave by name (the regular-expression operator).
+
+    `returns` is the type of its values, where its annotations say it.
+    """
 
     name: str
     function: Callable[..., Any]
     arguments: tuple[Expr, ...]
+    returns: Type | None = None
 
 
 NEGATED_COMPARISON = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
