@@ -11,9 +11,8 @@ from row_cases import RowCase, check_rows, load_rows, params_of, regex_of
 
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
 def test_row_pattern_case_on_arrow(case: RowCase) -> None:
-    check_rows(
-        case, kleene.match_recognize(case.item["clause"]).match(case.table, engine="reference", **params_of(case))
-    )
+    query = kleene.match_recognize(case.item["clause"])
+    check_rows(case, query.match(case.table, engine="reference", **params_of(case)))
 
 
 @pytest.mark.parametrize("case", load_rows("rows", errors=True), ids=lambda case: case.name)

@@ -74,7 +74,7 @@ def _attributes(measure: Measure, variable: ScopedVariable, scope: Scope) -> Ite
         return
     prefix = variable.types[0] if variable.name.startswith("#") else variable.name
     for name in scope.schema.attributes_of(variable.types):
-        value = _attribute(measure, variable, name)
+        value: ir.Expr = _attribute(measure, variable, name)
         if variable.is_kleene:
             value = ir.Aggregate("collect", value, span=measure.span)
         yield _Column(Measure(name, value, measure.span), prefix)

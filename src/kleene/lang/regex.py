@@ -123,19 +123,16 @@ def _expression(text: str, what: str, functions: Mapping[str, Callable[..., Any]
         raise
 
 
-_ANNOTATIONS = {
-    **{kind: type_ for kind, type_ in ((bool, BOOLEAN), (int, INTEGER), (float, FLOAT), (str, STRING))},
-    "bool": BOOLEAN,
-    "int": INTEGER,
-    "float": FLOAT,
-    "str": STRING,  # as modules with postponed annotations have it
-}
+_TYPES = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING}
+_TYPES_BY_NAME = {kind.__name__: type_ for kind, type_ in _TYPES.items()}
 
 
 def _returned_type(function: Callable[..., Any]) -> Type | None:
     """The type that the function says it returns; None if it does not say one that outputs can be of."""
     annotation = getattr(function, "__annotations__", {}).get("return")
-    return _ANNOTATIONS.get(annotation) if isinstance(annotation, (str, type)) else None
+    if isinstance(annotation, str):  # as modules with postponed annotations have it
+        return _TYPES_BY_NAME.get(annotation)
+    return _TYPES.get(annotation) if isinstance(annotation, type) else None
 
 
 @v_args(meta=True)
@@ -183,8 +180,8 @@ class _ExpressionBuilder(ExpressionBuilder):
         name, *arguments = children
         arguments = [argument for argument in arguments if argument is not None]
         if name in self._functions:
-            function = self._functions[name]
-            return ir.PythonCall(str(name), function, tuple(arguments), _returned_type(function), span=span_of(meta))
+            called = self._functions[name]
+            return ir.PythonCall(str(name), called, tuple(arguments), _returned_type(called), span=span_of(meta))
         function = _AGGREGATES.get(name.lower())
         if function is None:
             return ir.Function(name.lower(), tuple(arguments), name.span, span=span_of(meta))
