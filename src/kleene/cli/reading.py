@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from kleene.api import Query, match_recognize, regex
-from kleene.errors import QuerySyntaxError, SchemaError, UnsupportedError, listed, printable
+from kleene.errors import AnalysisError, QuerySyntaxError, SchemaError, UnsupportedError, listed, printable
 from kleene.files import EventFiles, Form, find_files, read_arrow
 from kleene.ir.written import Written
 from kleene.program import Program, program, with_values
@@ -206,11 +206,11 @@ def read_params(given: list[str] | None) -> dict[str, Written] | None:
         name, separator, value = item.partition("=")
         name = name.strip().removeprefix(":")
         if not separator or not name:
-            raise UnsupportedError(
+            raise AnalysisError(
                 f"the parameter '{printable(item)}' has no value", hint="Write NAME=VALUE: --param least=100"
             )
         if name in found:
-            raise UnsupportedError(f"the parameter '{printable(name)}' is given twice", hint="Leave one of them out.")
+            raise AnalysisError(f"the parameter '{printable(name)}' is given twice", hint="Leave one of them out.")
         found[name] = Written(value)
     return found or None
 

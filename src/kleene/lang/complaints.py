@@ -169,7 +169,7 @@ def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...])
         return "Components are separated by commas: SEQ(Shelf a, Exit b)"
     if found in ("&", "|", "^"):
         return "Join predicates with AND or OR."
-    if found == "?" and "PARAMETER" in expected:
+    if found.strip() == "?" and "PARAMETER" in expected:
         return "A parameter is written :name here, and its value is given by that name."
     expectations = _expectations(expected)
     if not expectations:
