@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,6 +59,25 @@ class ArrayType(Type):
         return f"array of {self.element}"
 
 
+@dataclass(frozen=True, slots=True)
+class StructType(Type):
+    """Named values; `fields` are their names and types, in order."""
+
+    fields: tuple[tuple[str, Type], ...] = ()
+
+    def __str__(self) -> str:
+        return f"struct of {', '.join(name for name, _ in self.fields)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType(Type):
+    key: Type = Type("null")
+    value: Type = Type("null")
+
+    def __str__(self) -> str:
+        return f"map from {self.key} to {self.value}"
+
+
 def a_type(type_: Type) -> str:
     """The type with its article, for messages."""
     return f"{'an' if str(type_)[0] in 'aeiou' else 'a'} {type_}"
@@ -103,6 +122,14 @@ def array(element: Type) -> ArrayType:
     return ArrayType("array", element)
 
 
+def struct(fields: Iterable[tuple[str, Type]]) -> StructType:
+    return StructType("struct", tuple(fields))
+
+
+def map_of(key: Type, value: Type) -> MapType:
+    return MapType("map", key, value)
+
+
 @dataclass(frozen=True, slots=True)
 class OpaqueType(Type):
     """A column that Kleene carries to the output but does not compute with; `advice` says how to make it usable."""
@@ -111,6 +138,35 @@ class OpaqueType(Type):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.advice})"
+
+
+def is_nested(type_: Type | None) -> bool:
+    """Whether values of the type have parts."""
+    return isinstance(type_, (ArrayType, StructType, MapType))
+
+
+def holds_map(type_: Type | None) -> bool:
+    """Whether values of the type are maps, or hold some: those cannot be compared."""
+    match type_:
+        case MapType():
+            return True
+        case ArrayType(element=element):
+            return holds_map(element)
+        case StructType(fields=fields):
+            return any(holds_map(inner) for _, inner in fields)
+    return False
+
+
+def is_plain(type_: Type | None) -> bool:
+    """Whether values of the type can be put in order."""
+    return not (is_nested(type_) or isinstance(type_, OpaqueType))
+
+
+def advice_on(type_: Type | None) -> str:
+    """What to do with a value that is needed as a plain one."""
+    if isinstance(type_, OpaqueType):
+        return type_.advice
+    return "Take a part of it, such as x[0] or x.name, or cast it to a string before matching."
 
 
 def is_numeric(type_: Type) -> bool:

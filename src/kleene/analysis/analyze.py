@@ -20,13 +20,14 @@ from kleene.schema import (
     DATE,
     STRING,
     UNKNOWN,
-    OpaqueType,
     Schema,
     TimestampType,
     Type,
     a_type,
+    advice_on,
     fits_everywhere,
     is_numeric,
+    is_plain,
 )
 from kleene.wording import said
 
@@ -84,8 +85,8 @@ def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
             column = printable(order_by[0])
             convert = f"Convert it first: df['{column}'] = pandas.to_datetime(df['{column}'])."
             hint = f"{said(python=convert, shell=f'Add --cast {column}=timestamp.')} {known}"
-        if isinstance(time_type, OpaqueType):
-            found, hint = f"of type {time_type.name}", f"{time_type.advice} {known}"
+        if not is_plain(time_type):
+            found, hint = f"of type {time_type.name}", f"{advice_on(time_type)} {known}"
         raise SchemaError(f"the order key '{printable(order_by[0])}' is {found}, which is not a time", hint=hint)
     return time_type
 
@@ -168,8 +169,9 @@ def _check_test(test: EquivalenceTest, scope: Scope) -> None:
             f"Attributes: {listed(schema)}.{did_you_mean(test.attribute, schema)}",
         )
     found = schema.type_of(test.attribute)
-    if isinstance(found, OpaqueType):
-        raise SchemaError(f"cannot compare values of type {found.name}", scope.source.locate(test.span), found.advice)
+    if not is_plain(found):
+        location = scope.source.locate(test.span)
+        raise SchemaError(f"cannot compare values of type {found.name}", location, advice_on(found))
 
 
 def _all_types_have(types: tuple[str, ...], attribute: str, scope: Scope) -> bool:

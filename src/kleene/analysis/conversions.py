@@ -19,18 +19,27 @@ from kleene.schema import (
     NULL,
     SMALLEST_INTEGER,
     STRING,
+    ArrayType,
     DecimalType,
     DurationType,
+    MapType,
     OpaqueType,
+    StructType,
     TimestampType,
     Type,
     a_type,
+    advice_on,
+    array,
     decimal,
     duration,
     finer_unit,
     fits_everywhere,
+    holds_map,
+    is_nested,
     is_numeric,
+    map_of,
     per_microsecond,
+    struct,
 )
 from kleene.source import Span
 
@@ -169,6 +178,23 @@ def common_of_two(left: Type, right: Type) -> Type | None:
             return duration(finer_unit(left, right))
         case (TimestampType() as moment, day) | (day, TimestampType() as moment) if day == DATE:
             return moment
+    return _common_of_nested(left, right)
+
+
+def _common_of_nested(left: Type, right: Type) -> Type | None:
+    """Arrays, maps and structs go together where their parts do; what the fields of structs are called is no matter."""
+    match left, right:
+        case ArrayType(element=one), ArrayType(element=other):
+            element = common_of_two(one, other)
+            return None if element is None else array(element)
+        case MapType(), MapType():
+            key, value = common_of_two(left.key, right.key), common_of_two(left.value, right.value)
+            return None if key is None or value is None else map_of(key, value)
+        case StructType(fields=ones), StructType(fields=others) if len(ones) == len(others):
+            pairs = zip(ones, others, strict=True)
+            types = [(name, common_of_two(one, other)) for (name, one), (_, other) in pairs]
+            known = [(name, type_) for name, type_ in types if type_ is not None]
+            return struct(known) if len(known) == len(types) else None
     return None
 
 
@@ -176,7 +202,22 @@ def scale_of(type_: Type) -> int:
     return type_.scale if isinstance(type_, DecimalType) else 0
 
 
+def need_order(operand: ir.Expr, scope: Scope, who: str) -> None:
+    """The operand must be one of those values that come before or after each other."""
+    found = type_of(operand)
+    if is_nested(found):
+        raise scope.fail(f"{who} needs a plain value, but this is {a_type(found)}", operand.span, advice_on(found))
+
+
+def need_equality(operand: ir.Expr, scope: Scope, who: str) -> None:
+    """The operand must be comparable: all values are, but maps."""
+    if holds_map(operand.type):
+        raise scope.fail(f"{who} cannot compare maps", operand.span, "Compare map_keys(…) and map_values(…).")
+
+
 def can_cast(found: Type, to: Type) -> bool:
+    if is_nested(found) or is_nested(to):
+        return False
     if STRING in (found, to):
         return not isinstance(found, DurationType) and not isinstance(to, DurationType)
     if is_numeric(found) and is_numeric(to):

@@ -5,30 +5,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kleene.analysis.conversions import alike, can_cast, cast_to, common_type, need, type_of
+from kleene.analysis.conversions import (
+    alike,
+    can_cast,
+    cast_to,
+    common_type,
+    need,
+    need_equality,
+    need_order,
+    type_of,
+)
 from kleene.analysis.scope import Scope
 from kleene.errors import listed
 from kleene.ir import expr as ir
 from kleene.ir.functions import regexes, times
+from kleene.ir.functions.names import field_name
 from kleene.schema import (
     BOOLEAN,
     DATE,
     FLOAT,
     INTEGER,
+    NULL,
     STRING,
+    UNKNOWN,
+    ArrayType,
     DurationType,
+    MapType,
     TimestampType,
     Type,
+    a_type,
+    array,
     decimal,
     fits_everywhere,
     is_numeric,
+    is_plain,
+    map_of,
+    struct,
     timestamp,
 )
 
 _OF_DATES = ("date_add", "date_diff", "date_sub")
+_NESTED = (
+    *("array", "array_contains", "array_join", "array_max", "array_min", "element_at", "map", "map_from_arrays"),
+    *("map_keys", "map_values", "named_struct", "size", "struct"),
+)
 _TESTS = ("contains", "endswith", "regexp_like", "startswith")
 _TEXTS = ("left", "lpad", "ltrim", "replace", "reverse", "right", "rpad", "rtrim", "split_part", "substring", "trim")
-_SAME = {"datediff": "date_diff", "dayofmonth": "day", "ifnull": "coalesce", "nvl": "coalesce"}
+_SAME = {"cardinality": "size", "datediff": "date_diff", "dayofmonth": "day", "ifnull": "coalesce", "nvl": "coalesce"}
 
 
 def typed_call(call: ir.Function, arguments: list[ir.Expr], scope: Scope) -> ir.Expr:
@@ -56,6 +79,8 @@ class _Call:
     def _types(self, name: str) -> tuple[Sequence[ir.Expr], Type]:
         given = self.arguments
         match name:
+            case "concat" | "reverse" if any(isinstance(item.type, ArrayType) for item in given):
+                return self._alike()
             case "lower" | "upper" | "concat":
                 return [self._string(item) for item in given], STRING
             case "length":
@@ -77,9 +102,11 @@ class _Call:
             case "nullif":
                 return self._nullif()
             case "concat_ws":
-                return [self._text(item) for item in given], STRING
+                return [self._text(given[0]), *(self._texts(item) for item in given[1:])], STRING
             case "instr" | "locate":
                 return [*map(self._text, given[:2]), *map(self._whole, given[2:])], INTEGER
+        if name in _NESTED:
+            return self._nested(name)
         if name in _TESTS:
             return self._test(name)
         if name in _TEXTS:
@@ -95,6 +122,9 @@ class _Call:
                 return self._truncated()
             case "unix_timestamp":
                 return [self._moment(given[0], "TIMESTAMP '2024-01-31 10:00:00'")], INTEGER
+        if name != "coalesce":
+            for item in given:
+                need_order(item, self.scope, self._who)
         return self._alike()  # coalesce, greatest, least
 
     # --- what arguments must be ------------------------------------------------------------------------------------
@@ -117,6 +147,20 @@ class _Call:
         """A string, or what is written as one, as Spark has it."""
         fits = operand.type == STRING or can_cast(type_of(operand), STRING)
         return cast_to(self._need(operand, fits, "a string", "Convert it: CAST(… AS string)"), STRING)
+
+    def _texts(self, operand: ir.Expr) -> ir.Expr:
+        """A string, or an array of strings."""
+        return self._array_of_texts(operand) if isinstance(operand.type, ArrayType) else self._text(operand)
+
+    def _array_of_texts(self, operand: ir.Expr) -> ir.Expr:
+        element = self._array(operand)
+        fits = fits_everywhere(element) or element == STRING or can_cast(element, STRING)
+        return cast_to(self._need(operand, fits, "an array of strings"), array(STRING))
+
+    def _array(self, operand: ir.Expr) -> Type:
+        """The type of the elements of an array, which the operand must be."""
+        self._need(operand, isinstance(operand.type, ArrayType), "an array")
+        return operand.type.element if isinstance(operand.type, ArrayType) else NULL
 
     def _number(self, operand: ir.Expr) -> ir.Expr:
         return self._need(operand, is_numeric(type_of(operand)), "a number", "Convert it: CAST(… AS float)")
@@ -151,6 +195,93 @@ class _Call:
         one, other = alike(written, values, self.scope, f"choose with {self.call.name}", self.call.span)
         common = common_type((type_of(one), type_of(other)))
         return ir.Case(((condition, one),), other, span=self.call.span, type=common)
+
+    def _nested(self, name: str) -> tuple[Sequence[ir.Expr], Type]:
+        """Functions that make arrays, structs and maps, or take them apart."""
+        given = self.arguments
+        match name:
+            case "array":
+                arguments, element = self._alike() if given else ([], NULL)
+                return arguments, array(element)
+            case "struct":
+                names = [field_name(item, number) for number, item in enumerate(self.call.arguments, 1)]
+                return given, struct(zip(names, map(type_of, given), strict=True))
+            case "named_struct":
+                return given, self._named_struct()
+            case "map":
+                return self._map()
+            case "map_from_arrays":
+                return given, self._map_type(self._array(given[0]), self._array(given[1]))
+            case "size":
+                fits = isinstance(given[0].type, (ArrayType, MapType))
+                return [self._need(given[0], fits, "an array or a map")], INTEGER
+            case "map_keys" | "map_values":
+                self._need(given[0], isinstance(given[0].type, MapType), "a map")
+                found = given[0].type if isinstance(given[0].type, MapType) else map_of(NULL, NULL)
+                return given, array(found.key if name == "map_keys" else found.value)
+            case "array_join":
+                return [self._array_of_texts(given[0]), *map(self._text, given[1:])], STRING
+            case "array_max" | "array_min":
+                element = self._array(given[0])
+                self._need(given[0], is_plain(element), "an array of plain values")
+                return given, element
+            case "array_contains":
+                return self._contains()
+        return self._element_at()
+
+    def _map_type(self, key: Type, value: Type) -> Type:
+        if not is_plain(key):
+            hint = "Keys are numbers, strings, dates, times and booleans."
+            raise self.scope.fail(f"{a_type(key)} cannot be the key of a map", self.call.span, hint)
+        return map_of(key, value)
+
+    def _map(self) -> tuple[list[ir.Expr], Type]:
+        written, given = self.call.arguments, self.arguments
+        if len(given) % 2:
+            raise self.scope.fail("map takes a value for each key", self.call.name_span, "Write: map('a', 1, 'b', 2)")
+        halves = []
+        for start, what in ((0, "keys"), (1, "values")):
+            doing = f"use {what} of a map"
+            halves.append(alike(written[start::2], given[start::2], self.scope, doing, self.call.span))
+        types = [common_type(map(type_of, half)) or NULL for half in halves]
+        arguments = [item for pair in zip(*halves, strict=True) for item in pair]
+        return arguments, self._map_type(*types)
+
+    def _named_struct(self) -> Type:
+        names, values = self.arguments[::2], self.arguments[1::2]
+        fields = []
+        for name, value in zip(names, values, strict=False):
+            if not (isinstance(name, ir.Literal) and isinstance(name.value, str)):
+                raise self.scope.fail("the name of a field must be a literal string", name.span)
+            fields.append((name.value, type_of(value)))
+        if len(names) != len(values):
+            hint = "Write: named_struct('a', 1, 'b', 2)"
+            raise self.scope.fail("named_struct takes a value for each name", self.call.name_span, hint)
+        if len(dict(fields)) < len(fields):
+            raise self.scope.fail("a struct has one field twice", self.call.span, "Call each field otherwise.")
+        return struct(fields)
+
+    def _contains(self) -> tuple[list[ir.Expr], Type]:
+        values, wanted = self.arguments
+        element = self._array(values)
+        found = common_type((element, type_of(wanted)))
+        if found is None:
+            raise self.scope.fail(f"the array holds no {type_of(wanted)}, but values of type {element}", wanted.span)
+        need_equality(values, self.scope, self._who)
+        return [cast_to(values, array(found)), cast_to(wanted, found)], BOOLEAN
+
+    def _element_at(self) -> tuple[list[ir.Expr], Type]:
+        value, key = self.arguments
+        match value.type:
+            case MapType(key=of_keys, value=found):
+                common = common_type((of_keys, type_of(key)))
+                if common is None:
+                    raise self.scope.fail(f"the map has keys of type {of_keys}, not {type_of(key)}", key.span)
+                return [cast_to(value, map_of(common, found)), cast_to(key, common)], found
+        self._need(value, isinstance(value.type, ArrayType), "an array or a map")
+        if not isinstance(value.type, ArrayType):  # nobody knows yet what it is
+            return [value, key], UNKNOWN
+        return [value, self._whole(key)], self._array(value)
 
     def _nullif(self) -> tuple[list[ir.Expr], Type]:
         """The first stays as it is; the second is of the type that both are compared in."""

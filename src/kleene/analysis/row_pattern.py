@@ -32,13 +32,14 @@ from kleene.schema import (
     DATE,
     INTEGER,
     UNKNOWN,
-    OpaqueType,
     Schema,
     TimestampType,
     Type,
     a_type,
+    advice_on,
     fits_everywhere,
     is_numeric,
+    is_plain,
 )
 from kleene.source import NO_SPAN, SourceText, Span
 
@@ -372,10 +373,10 @@ class _Analysis:
                     f"Write: {printable(node.name)}. The clause does not know aliases of the table.",
                 )
         key = typed(self._with_columns(expression), self.scope)
-        if isinstance(key.type, OpaqueType):
-            raise SchemaError(
-                f"cannot compare values of type {key.type.name}", self.scope.source.locate(key.span), key.type.advice
-            )
+        found = type_of(key)
+        if not is_plain(found):
+            location = self.scope.source.locate(key.span)
+            raise SchemaError(f"cannot compare values of type {found.name}", location, advice_on(found))
         return key
 
     def frame(self) -> tuple[AnalyzedFrame | None, ir.Expr | None]:

@@ -18,6 +18,8 @@ from kleene.analysis.conversions import (
     common_type,
     exact_literals,
     need,
+    need_equality,
+    need_order,
     same_clock,
     scale_of,
     type_of,
@@ -38,8 +40,11 @@ from kleene.schema import (
     STRING,
     TIME,
     UNKNOWN,
+    ArrayType,
     DecimalType,
     DurationType,
+    MapType,
+    StructType,
     TimestampType,
     Type,
     a_type,
@@ -49,6 +54,8 @@ from kleene.schema import (
     finer_unit,
     fits_everywhere,
     is_numeric,
+    is_plain,
+    map_of,
     timestamp,
 )
 from kleene.source import Span
@@ -82,6 +89,10 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             return replace(expression, operand=inner, type=inner.type)
         case ir.Comparison(operator=operator, left=left, right=right):
             first, second = _alike([left, right], scope, f"compare with {operator}", expression.span)
+            for side in (first, second):
+                need_equality(side, scope, operator)
+                if operator not in ("=", "!="):
+                    need_order(side, scope, operator)
             return replace(expression, left=first, right=second, type=BOOLEAN)
         case ir.And(operands=operands) | ir.Or(operands=operands):
             return replace(expression, operands=tuple(condition(item, scope) for item in operands), type=BOOLEAN)
@@ -91,6 +102,7 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             return replace(expression, operand=typed(operand, scope), type=BOOLEAN)
         case ir.In(operand=operand, choices=choices):
             first, *rest = _alike([operand, *choices], scope, "compare with IN", expression.span)
+            need_equality(first, scope, "IN")
             return replace(expression, operand=first, choices=tuple(rest), type=BOOLEAN)
         case ir.Between(operand=operand, low=low, high=high):
             at_least = ir.Comparison(">=", operand, low, span=expression.span)
@@ -108,6 +120,10 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             return _typed_cast(replace(expression, operand=typed(operand, scope)), to, scope)
         case ir.Function():
             return _typed_function(expression, scope)
+        case ir.Item(operand=operand, key=key):
+            return _typed_item(expression, typed(operand, scope), typed(key, scope), scope)
+        case ir.Field(operand=operand):
+            return _typed_field(expression, typed(operand, scope), scope)
         case ir.Lambda(body=body):
             if not scope.functions_of_spark or scope.schema is not None:
                 raise scope.fail("a lambda can only be an argument of a function of Spark's own", expression.span)
@@ -115,6 +131,45 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
         case ir.LambdaVariable():
             return replace(expression, type=UNKNOWN)
     raise AssertionError(f"no typing rule for {type(expression).__name__}")
+
+
+def _typed_item(item: ir.Item, operand: ir.Expr, key: ir.Expr, scope: Scope) -> ir.Expr:
+    match operand.type:
+        case ArrayType(element=element):
+            need(key, scope, "the place in an array", key.type == INTEGER, "a whole number")
+            return replace(item, operand=operand, key=key, type=element)
+        case MapType(key=of_keys, value=value):
+            found = common_type((of_keys, type_of(key)))
+            if found is None:
+                raise scope.fail(f"the map has keys of type {of_keys}, but this is {a_type(type_of(key))}", key.span)
+            keys_alike = cast_to(operand, map_of(found, value))
+            return replace(item, operand=keys_alike, key=cast_to(key, found), type=value)
+        case StructType() if isinstance(key, ir.Literal) and isinstance(key.value, str):
+            return _typed_field(ir.Field(operand, key.value, key.span, span=item.span), operand, scope)
+    _need_parts(operand, scope)
+    return replace(item, operand=operand, key=key, type=UNKNOWN)
+
+
+def _typed_field(field: ir.Field, operand: ir.Expr, scope: Scope) -> ir.Expr:
+    match operand.type:
+        case StructType(fields=fields):
+            names = [name for name, _ in fields]
+            alike = [name for name in names if name.lower() == field.name.lower()]
+            own = field.name if field.name in names else alike[0] if len(alike) == 1 and not field.exact else None
+            if own is None:
+                hint = f"Fields: {listed(names)}.{did_you_mean(field.name, names)}"
+                raise scope.fail(f"the struct has no field '{printable(field.name)}'", field.name_span, hint)
+            return replace(field, operand=operand, name=own, type=dict(fields)[own])
+        case MapType():
+            key = ir.Literal(field.name, STRING, span=field.name_span, type=STRING)
+            return _typed_item(ir.Item(operand, key, span=field.span), operand, key, scope)
+    _need_parts(operand, scope)
+    return replace(field, operand=operand, type=UNKNOWN)
+
+
+def _need_parts(operand: ir.Expr, scope: Scope) -> None:
+    hint = "A struct has fields (s.field), a list has positions from 0 (x[0]), and a map has keys (m['key'])."
+    need(operand, scope, "what a part is taken of", False, "an array, a struct or a map", hint)
 
 
 def condition(expression: ir.Expr, scope: Scope) -> ir.Expr:
@@ -242,6 +297,12 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
         case "avg" | "median" | "stddev" | "stddev_pop" | "var_pop" | "var_samp":
             need(argument, scope, function, is_numeric(found), "a number")
             result = FLOAT
+        case "map_agg" | "multimap_agg":
+            need(argument, scope, function, is_plain(found), "a plain value as the key")
+            own = type_of(others[0])
+            result = map_of(found, array(own) if function == "multimap_agg" else own)
+        case "map_union":
+            need(argument, scope, function, isinstance(found, MapType), "a map")
         case "percentile":
             need(argument, scope, function, is_numeric(found), "a number")
             others, result = (cast_to(_share(others[0], scope), FLOAT),), FLOAT
@@ -255,6 +316,7 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
         case "listagg":
             argument, others, result = *_typed_listagg(argument, others, scope), STRING
         case "min" | "max" | "min_by" | "max_by":
+            need_order(others[0] if function.endswith("_by") else argument, scope, function)
             if function.endswith("_by"):
                 need(others[0], scope, function, True, "")
             if len(others) > int(function.endswith("_by")):
@@ -282,6 +344,7 @@ _PASSING_ON = (*("any_value", "array_agg", "collect", "collect_list", "count", "
 def _typed_order(key: ir.OrderKey, scope: Scope) -> ir.OrderKey:
     operand = typed(key.operand, scope)
     need(operand, scope, "ORDER BY", True, "")
+    need_order(operand, scope, "ORDER BY")
     return replace(key, operand=operand, type=operand.type)
 
 

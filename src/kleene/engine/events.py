@@ -6,16 +6,20 @@ and durations as microseconds, dates as days, decimals as integers without their
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
+from itertools import pairwise
 from math import ceil
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.engine.unencoded import unencoded
 from kleene.errors import ExecutionError, SchemaError, printable
 from kleene.ir.evaluate import MICROSECONDS_PER_DAY, PlainValue
+from kleene.ir.functions.nested import map_value
 from kleene.ir.options import Window, WindowUnit
 from kleene.schema import (
     DATE,
@@ -23,9 +27,12 @@ from kleene.schema import (
     INTEGER,
     STRING,
     TIME,
+    ArrayType,
     DecimalType,
     DurationType,
+    MapType,
     Schema,
+    StructType,
     TimestampType,
     Type,
     a_type,
@@ -126,7 +133,34 @@ def _plain(column: pa.ChunkedArray, type_: Type) -> list[PlainValue]:
             column = column.cast(pa.time64("us")).cast(pa.int64())
         case DurationType():
             column = column.cast(pa.duration(type_.unit)).cast(pa.int64())
+        case ArrayType() | StructType() | MapType():
+            return _nested(column, type_)
     values: list[PlainValue] = column.to_pylist()
+    return values
+
+
+def _nested(column: pa.ChunkedArray, type_: Type) -> list[Any]:
+    """Arrays as lists, structs as tuples, maps as dicts; of keys that are given twice the first counts."""
+    values: list[Any] = []
+    for chunk in unencoded(column).chunks:
+        is_known = chunk.is_valid().to_pylist()
+        match type_:
+            case StructType(fields=fields):
+                parts = [
+                    _plain(pa.chunked_array([part]), inner)
+                    for part, (_, inner) in zip(chunk.flatten(), fields, strict=True)
+                ]
+                own: Iterable[Any] = zip(*parts, strict=True)
+            case MapType(key=key, value=item):
+                keys, items = _plain(pa.chunked_array([chunk.keys]), key), _plain(pa.chunked_array([chunk.items]), item)
+                own = (
+                    map_value(zip(keys[a:b], items[a:b], strict=True)) for a, b in pairwise(chunk.offsets.to_pylist())
+                )
+            case ArrayType(element=element):
+                lists = chunk if pa.types.is_list(chunk.type) else chunk.cast(pa.list_(chunk.type.value_type))
+                flat = _plain(pa.chunked_array([lists.values]), element)
+                own = (flat[a:b] for a, b in pairwise(lists.offsets.to_pylist()))
+        values += [value if known else None for value, known in zip(own, is_known, strict=True)]
     return values
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from kleene.engine.events import TYPE_OF_EVENT, check_order_key
-from kleene.engine.nested import nested_columns, unencoded, unencoded_type, with_nested
+from kleene.engine.nested import nested_columns, with_nested
 from kleene.engine.sorting import sorted_table
 from kleene.engine.sources import Source, first_line, make_source
+from kleene.engine.unencoded import is_list, unencoded, unencoded_type
 from kleene.errors import KleeneError, SchemaError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
@@ -29,8 +30,12 @@ from kleene.schema import (
     OpaqueType,
     Schema,
     Type,
+    array,
     decimal,
     duration,
+    is_plain,
+    map_of,
+    struct,
     timestamp,
 )
 from kleene.wording import said
@@ -306,7 +311,26 @@ def attribute_type(type_: pa.DataType) -> Type:
     for is_kind, found in simple:
         if is_kind(type_):
             return found
-    return OpaqueType(str(type_), "Cast it to a number, a string, a boolean, a date or a timestamp first.")
+    opaque = OpaqueType(str(type_), "Cast it to a number, a string, a boolean, a date or a timestamp first.")
+    return _nested_type(type_) or opaque
+
+
+def _nested_type(type_: pa.DataType) -> Type | None:
+    """The type of values that have parts; None if some of the parts cannot be computed with."""
+    if pa.types.is_map(type_):
+        parts = [attribute_type(type_.key_type), attribute_type(type_.item_type)]
+        return map_of(*parts) if is_plain(parts[0]) and _is_known(parts) else None
+    if is_list(type_):
+        element = attribute_type(type_.value_type)
+        return array(element) if _is_known([element]) else None
+    if pa.types.is_struct(type_):
+        fields = [(field.name, attribute_type(field.type)) for field in type_]
+        return struct(fields) if fields and _is_known(inner for _, inner in fields) else None
+    return None
+
+
+def _is_known(types: Iterable[Type]) -> bool:
+    return not any(isinstance(type_, OpaqueType) for type_ in types)
 
 
 def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | None:

@@ -31,6 +31,8 @@ from kleene.schema import (
     ArrayType,
     DecimalType,
     DurationType,
+    MapType,
+    StructType,
     TimestampType,
     Type,
 )
@@ -199,7 +201,7 @@ def arrow_field(expression: ir.Expr, columns: pa.Schema) -> pa.Field:
             return columns.field(name)
         case ir.Navigation(argument=argument):
             return arrow_field(argument, columns)
-        case ir.Aggregate(argument=argument, type=ArrayType()):
+        case ir.Aggregate(argument=argument, type=ArrayType(element=element)) if argument.type == element:
             return pa.field("", pa.list_(arrow_field(argument, columns).with_name("element")))
         case ir.Aggregate(function=function, argument=ir.Attribute() as argument) if function in _KEEPS_TYPE:
             return columns.field(argument.name)
@@ -216,6 +218,10 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.duration(unit)
         case ArrayType(element=element):
             return pa.list_(arrow_type(element))
+        case StructType(fields=fields):
+            return pa.struct([pa.field(name, arrow_type(own)) for name, own in fields])
+        case MapType(key=key, value=value):
+            return pa.map_(arrow_type(key), arrow_type(value))
     return _ARROW_TYPES.get(type_, pa.null())
 
 
@@ -264,11 +270,26 @@ def arrow_values(values: list[Any], type_: Type, target: pa.DataType) -> pa.Arra
             return _in_units(pa.array(values, pa.int64()), type_, target)
         case ArrayType(element=element):
             flat = [item for value in values for item in value or ()]
-            return pa.ListArray.from_arrays(
+            lists = pa.ListArray.from_arrays(
                 _offsets(len(value or ()) for value in values),
                 arrow_values(flat, element, target.value_type),
                 mask=pa.array([value is None for value in values], pa.bool_()),
             )
+            return lists if lists.type.equals(target) else lists.cast(target)
+        case StructType(fields=fields):
+            parts = [
+                arrow_values([value and value[number] for value in values], own, target.field(number).type)
+                for number, (_, own) in enumerate(fields)
+            ]
+            is_null = pa.array([value is None for value in values], pa.bool_())
+            return pa.StructArray.from_arrays(parts, fields=list(target), mask=is_null)
+        case MapType(key=key, value=own):
+            names = arrow_values([name for value in values for name in value or ()], key, target.key_type)
+            items = [item for value in values for item in (value or {}).values()]
+            offsets: list[int | None] = [*accumulate((len(value or ()) for value in values), initial=0)]
+            begins = [None if value is None else at for value, at in zip(values, offsets, strict=False)]
+            places = pa.array([*begins, offsets[-1]], pa.int32())
+            return pa.MapArray.from_arrays(places, names, arrow_values(items, own, target.item_type), type=target)
         case _ if type_ in (DATE, TIME):
             return _in_units(pa.array(values, pa.int64()), type_, target)
     return pa.array(values, _ARROW_TYPES.get(type_, target)).cast(target)

@@ -34,7 +34,11 @@ from kleene.engine.rows import RowMaker
 from kleene.engine.spilling import PLACE, ByPlace, Sorter
 from kleene.ir.options import RowsPerMatch
 from kleene.plan.plan import Plan
-from kleene.schema import OpaqueType, Schema
+from kleene.schema import (
+    OpaqueType,
+    Schema,
+    is_plain,
+)
 
 ROWS_PER_BATCH, BYTES_PER_BATCH = 10_000, 1 << 24
 """A batch has so many rows, or fewer where they are large."""
@@ -204,7 +208,7 @@ def _match_ids(events: pa.Table, matches: FlatMatches, names: Sequence[str], sch
 
 def _texts(table: pa.Table, name: str, schema: Schema) -> list[str]:
     type_ = schema.type_of(name) if name in schema else OpaqueType("", "")
-    if isinstance(type_, OpaqueType):
+    if not is_plain(type_):
         return [repr(value) for value in table.column(name).to_pylist()]
     values = plain_values(table.column(name), type_, name)
     return [repr(value + 0.0 if isinstance(value, float) else value) for value in values]  # -0.0 and 0.0 are one value

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.ir.functions import regexes, texts, times
+from kleene.ir.functions import nested, regexes, texts, times
 from kleene.ir.text import expression_text
 from kleene.schema import (
     BOOLEAN,
@@ -33,9 +33,12 @@ from kleene.schema import (
     ArrayType,
     DecimalType,
     DurationType,
+    MapType,
+    StructType,
     TimestampType,
     Type,
     a_type,
+    is_nested,
     is_numeric,
     per_microsecond,
 )
@@ -47,7 +50,20 @@ _EPOCH = datetime(1970, 1, 1)
 _WIDE = Context(prec=1_000)
 """Room for every digit of a float."""
 _MICROSECOND = timedelta(microseconds=1)
-_WITH_NULLS = frozenset({"concat_ws", "greatest", "least", "locate", "nullif"})
+_WITH_NULLS = frozenset(
+    {"array", "concat_ws", "greatest", "least", "locate", "map", "named_struct", "nullif", "struct"}
+)
+_OF_NESTED: dict[str, Callable[..., Any]] = {
+    "array_contains": nested.array_contains,
+    "array_join": nested.array_join,
+    "array_max": nested.array_max,
+    "array_min": nested.array_min,
+    "element_at": nested.element_at,
+    "map_from_arrays": nested.map_of_arrays,
+    "map_keys": lambda entries: list(entries),
+    "map_values": lambda entries: list(entries.values()),
+    "size": len,
+}
 _OF_TEXTS: dict[str, Callable[..., Any]] = {
     "concat": lambda *parts: "".join(parts),
     "contains": texts.contains,
@@ -181,12 +197,20 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
             return _as_value(next(known, None), expression)
         case ir.Function(arguments=arguments):
             return _call(expression, [evaluate(argument, bindings) for argument in arguments])
+        case ir.Item(operand=operand, key=key):
+            return nested.item(evaluate(operand, bindings), evaluate(key, bindings))
+        case ir.Field(operand=operand, name=name):
+            assert isinstance(operand.type, StructType)
+            value = evaluate(operand, bindings)
+            return None if value is None else value[[own for own, _ in operand.type.fields].index(name)]
         case ir.PythonCall(arguments=arguments):
             return _python_call(expression, [evaluate(argument, bindings) for argument in arguments])
     return bindings.value(expression)
 
 
 def compare(operator: str, left: Any, right: Any) -> bool | None:
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return nested.equal(left, right) is (operator == "=")
     # NaN is the one value that differs from itself.
     if left is None or right is None or left != left or right != right:
         return None
@@ -382,6 +406,10 @@ def python_value(value: Any, type_: Type | None) -> Any:
     match type_:
         case ArrayType(element=element):
             return [python_value(item, element) for item in value]  # a copy, which the function may spoil
+        case StructType(fields=fields):
+            return {name: python_value(item, own) for (name, own), item in zip(fields, value, strict=True)}
+        case MapType(key=key, value=own):
+            return {python_value(name, key): python_value(item, own) for name, item in value.items()}
         case DecimalType(scale=scale):
             return Decimal(value).scaleb(-scale, _WIDE)
         case TimestampType():
@@ -405,6 +433,8 @@ def _cast(cast: ir.Cast, value: Any) -> Any:
     if value is None:
         return value
     try:
+        if is_nested(target):
+            return _cast_nested(value, source, target)
         if target == STRING:
             return value if source == STRING else text_of(value, source)
         if source == STRING:
@@ -418,6 +448,25 @@ def _cast(cast: ir.Cast, value: Any) -> Any:
             f"{printable(expression_text(cast), 200)}: '{printable(str(value))}' is not {a_type(target)}",
             hint="Filter such values out, or convert them before matching.",
         ) from None
+
+
+def _cast_nested(value: Any, source: Type | None, target: Type | None) -> Any:
+    """An array, a struct or a map with its parts converted; analysis puts these in, so that nothing is out of range."""
+    if value is None or source == target:
+        return value
+    match source, target:
+        case ArrayType(element=one), ArrayType(element=other):
+            return [_cast_nested(item, one, other) for item in value]
+        case StructType(fields=ones), StructType(fields=others):
+            pairs = zip(ones, others, strict=True)
+            types = [(one, other) for (_, one), (_, other) in pairs]
+            return tuple(_cast_nested(item, *pair) for item, pair in zip(value, types, strict=True))
+        case MapType(), MapType():
+            keys = (_cast_nested(key, source.key, target.key) for key in value)
+            return dict(
+                zip(keys, (_cast_nested(item, source.value, target.value) for item in value.values()), strict=True)
+            )
+    return text_of(value, source) if target == STRING else _converted(value, source, target)
 
 
 def _try_cast(cast: ir.Cast, value: Any) -> Any:
@@ -527,6 +576,10 @@ def _call(call: ir.Function, arguments: list[Any]) -> Any:
         return _call_with_nulls(call, arguments)
     if any(argument is None for argument in arguments):
         return None
+    if isinstance(arguments[0], list) and name in ("concat", "reverse"):
+        return arguments[0][::-1] if name == "reverse" else [item for part in arguments for item in part]
+    if name in _OF_NESTED:
+        return _OF_NESTED[name](*arguments)
     if name in _OF_TEXTS:
         return _OF_TEXTS[name](*arguments)
     if name in times.OF_DATE or name in times.OF_CLOCK:
@@ -545,7 +598,8 @@ def _call(call: ir.Function, arguments: list[Any]) -> Any:
         case "pmod":
             return _positive_remainder(*arguments)
         case "sign":
-            return math.copysign(1.0, arguments[0]) if arguments[0] else arguments[0]
+            value = arguments[0]
+            return math.copysign(1.0, value) if value < 0 or value > 0 else value
     if name.startswith(("date_", "unix_")):
         return _time_function(call, arguments)
     return _float_function(name, arguments)
@@ -563,9 +617,18 @@ def _call_with_nulls(call: ir.Function, arguments: list[Any]) -> Any:
             if len(arguments) == 3 and arguments[2] is None:
                 return 0
             return None if None in arguments else texts.locate(*arguments)
-    assert call.name == "concat_ws"
-    separator, *parts = arguments
-    return None if separator is None else separator.join(part for part in parts if part is not None)
+        case "concat_ws":
+            separator, *parts = arguments
+            flat = (item for part in parts for item in (part if isinstance(part, list) else [part]))
+            return None if separator is None else separator.join(item for item in flat if item is not None)
+        case "array":
+            return arguments
+        case "struct":
+            return tuple(arguments)
+        case "named_struct":
+            return tuple(arguments[1::2])
+    assert call.name == "map"
+    return nested.map_of_arrays(arguments[::2], arguments[1::2])
 
 
 def _nullif(call: ir.Function, value: Any, other: Any) -> Any:

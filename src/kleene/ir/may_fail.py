@@ -12,6 +12,7 @@ Range = tuple[int, int]
 _MAY_FAIL = frozenset(
     {
         *("floor", "ceil", "round", "lpad", "rpad", "split_part", "regexp_like"),
+        *("element_at", "map", "map_from_arrays"),
         *("date_add", "date_diff", "date_part", "date_sub", "date_trunc"),
         *(times.OF_DATE | times.OF_CLOCK),
     }

@@ -105,7 +105,9 @@ class LocalBackend:
         query = self._translated(excerpt)
         with told(excerpt, self.database):
             found = self.database.rows(query.text, query.parameters)
-        names = found.column_names if query.names is None else query.names
+        names = query.names
+        if names is None or len(names) != found.num_columns:
+            names = found.column_names
         return found.rename_columns([self.shown_names.get(name, name) for name in names])
 
     def _translated(self, excerpt: Excerpt) -> Translated:

@@ -19,8 +19,7 @@ from pyspark.sql import types as st
 from kleene.errors import AnalysisError, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.functions import regexes
-from kleene.ir.functions.names import is_known
-from kleene.ir.paths import last_name, path_of
+from kleene.ir.functions.names import field_name, is_known
 from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, DecimalType, TimestampType, Type, a_type
 from kleene.source import SourceText
 from kleene.spark import exact, functions
@@ -283,19 +282,6 @@ class _InLambda(Columns):
 
 def _field(value: exact.Value, name: str) -> Column:
     return functions.item(value, exact.Value(F.lit(name), st.StringType()))
-
-
-def field_name(expression: ir.Expr, number: int) -> str:
-    """What a field of a struct is called that is made of the expression: like a column, else by its number."""
-    match expression:
-        case ir.Attribute(name=name):
-            path = path_of(name)
-            return name if path is None else last_name(path)
-        case ir.Field(name=name):
-            return name
-        case ir.Navigation(argument=argument):
-            return field_name(argument, number)
-    return f"col{number}"
 
 
 def _unless_equal(one: Column, other: Column) -> Column:

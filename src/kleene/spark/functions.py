@@ -90,6 +90,7 @@ def _unix_timestamp(moment: Value) -> Column:
 
 
 OF_VALUES: dict[str, Callable[..., Column]] = {
+    "cardinality": _size,
     "date_trunc": _date_trunc,
     "element_at": _element_at,
     "pmod": _pmod,

@@ -30,6 +30,7 @@ from kleene.schema import (
     DecimalType,
     DurationType,
     TimestampType,
+    is_nested,
     per_microsecond,
 )
 
@@ -53,6 +54,7 @@ _COMPILED = frozenset(
     }
 )
 """Functions that there is code for; of others, those of one event are computed beforehand."""
+_PASSED_ON = (ir.Attribute, ir.Navigation)
 _DEPENDENT = (ir.Attribute, ir.Events, ir.Length, ir.Aggregate, ir.Navigation, ir.Classifier, ir.MatchNumber)
 _SIGNS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPPOSITE = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -236,6 +238,8 @@ class Code:
         except _NeedsColumnError as reason:
             del self.lines[mark:]
             self._count = count
+            if is_nested(expression.type):
+                raise  # what is made of it may be a plain value
             if not any(isinstance(node, _DEPENDENT) for node in ir.walk(expression)):
                 return self._folded(expression, f"the constant {_shown(expression)}, which has no value")
             event = reader.one_event(expression)
@@ -266,6 +270,8 @@ class Code:
         return typed(Scalar(f"({left.code} if {test} else {right.code})", null, bad), like)
 
     def _value(self, expression: ir.Expr, reader: Reader) -> Scalar | Truth:
+        if _computes_nested(expression):
+            raise _NeedsColumnError(f"{_shown(expression)} over several events")
         match expression:
             case ir.Literal(value=value):
                 return self._literal(expression, value)
@@ -297,6 +303,8 @@ class Code:
                 return self._cast(expression, reader)
             case ir.Function():
                 return self._function(expression, reader)
+            case ir.Item() | ir.Field():
+                raise _NeedsColumnError(f"a part of a value over several events ({_shown(expression)})")
             case ir.Like():
                 raise _NeedsColumnError(f"LIKE over several events ({_shown(expression)})")
             case ir.PythonCall():
@@ -645,6 +653,16 @@ class Code:
             return code
         self.layout.needs_ranks = True
         return f"columns[0][{code}]"
+
+
+def _computes_nested(expression: ir.Expr) -> bool:
+    """Whether the expression looks into arrays, structs or maps, of which code knows only whether they are NULL."""
+    if isinstance(expression, (ir.IsNull, ir.Navigation, ir.Aggregate)):
+        inner = next(ir.children(expression))
+        return isinstance(expression, ir.IsNull) and is_nested(inner.type) and not isinstance(inner, _PASSED_ON)
+    return any(is_nested(part.type) for part in ir.children(expression)) or (
+        is_nested(expression.type) and not isinstance(expression, (ir.Attribute, ir.Literal))
+    )
 
 
 def _has_code(call: ir.Function) -> bool:

@@ -34,10 +34,10 @@ from kleene.schema import (
     TIME,
     DecimalType,
     DurationType,
-    OpaqueType,
     TimestampType,
     Type,
     duration,
+    is_plain,
 )
 
 Array = np.ndarray[Any, Any]
@@ -216,7 +216,7 @@ def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Diction
         if not pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
         return dictionary.codes(column), _null_mask(column)
-    if isinstance(type_, OpaqueType):
+    if not is_plain(type_):
         return np.zeros(len(column), np.int64), _null_mask(column)  # only whether it is NULL can be asked
     if type_ == NULL:
         return np.zeros(len(column), np.int64), np.full(len(column), IS_NULL, np.uint8)
@@ -327,6 +327,8 @@ def _combinations(table: pa.Table, names: list[str]) -> tuple[Array, int]:
     numbers, count = np.zeros(table.num_rows, np.int64), 1 if table.num_rows else 0
     for name in names:
         column = decoded(table.column(name))
+        if pa.types.is_nested(column.type):  # Arrow cannot number their values
+            return np.arange(table.num_rows), table.num_rows
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.decimal128(38, column.type.scale))  # Arrow encodes no narrow ones
         encoded = encoded_values(column, "encode")

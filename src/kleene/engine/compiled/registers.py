@@ -16,7 +16,11 @@ from kleene.engine.compiled.columns import Array, Dictionary, kind_of, of_one_ev
 from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.saved_parts import require_within
 from kleene.ir import expr as ir
-from kleene.schema import FLOAT, DecimalType, OpaqueType
+from kleene.schema import (
+    FLOAT,
+    DecimalType,
+    is_plain,
+)
 
 MOST_REGISTERS = 60
 _KINDS = {"count": "i", "known": "i", "trues": "i", "mean": "f", "squares": "f"}
@@ -62,7 +66,7 @@ class Registers:
     ) -> Register:
         own = [None if part is None else of_one_event(part) for part in (argument, key, condition)]
         argument, key, condition = own
-        if argument is not None and isinstance(argument.type, OpaqueType):
+        if argument is not None and argument.type is not None and not is_plain(argument.type):
             raise NotExpressibleError(f"values of type {argument.type.name}, which can only be passed on")
         text = "" if not any(own) else repr(argument) if key is None and condition is None else repr(own)
         kind = _KINDS.get(function) or kind_of(None if argument is None else argument.type)
