@@ -82,6 +82,10 @@ class WithoutSubqueries:
             parts += [f"{', ' if number else 'WITH '}{_table(number, secret)} AS (", subquery.select, ")"]
         return [*parts, " "] if parts else []
 
+    def tables(self, secret: str) -> list[tuple[str, Subquery]]:
+        """Each subquery with the name of the common table that has its rows."""
+        return [(_table(number, secret), subquery) for number, subquery in enumerate(self.subqueries)]
+
     def columns(self, secret: str) -> str:
         """What a SELECT list has besides: a column for each subquery."""
         found = enumerate(self.subqueries)
