@@ -105,8 +105,9 @@ class LocalBackend:
         query = self._translated(excerpt)
         with told(excerpt, self.database):
             found = self.database.rows(query.text, query.parameters)
-        is_known = query.names is not None and len(query.names) == found.num_columns
-        names = query.names if is_known and query.names is not None else found.column_names
+        names = query.names
+        if names is None or len(names) != found.num_columns:
+            names = found.column_names
         return found.rename_columns([self.shown_names.get(name, name) for name in names])
 
     def _translated(self, excerpt: Excerpt) -> Translated:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kleene.errors import AnalysisError, QuerySyntaxError
+from kleene.errors import AnalysisError, ExecutionError, QuerySyntaxError
 from kleene.lang.match_recognize import HiddenColumn
 from kleene.source import Span
 from kleene.sqltext.constructs import Backend
@@ -25,6 +25,13 @@ _WORDS = re.compile(
 )
 _BEFORE_OPERAND = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "AS", "MEASURES", "(", ","}
 _HINT = "A subquery is computed once, before matching: it may name neither variables nor columns of the rows."
+
+
+def too_many_rows() -> ExecutionError:
+    """What is told where a subquery that stands for a value has several rows, which only running it shows."""
+    return ExecutionError(
+        "a subquery in the place of a value gives more than one row", hint="Aggregate its rows, or add LIMIT 1."
+    )
 
 
 @dataclass(frozen=True, slots=True)
