@@ -16,7 +16,7 @@ from kleene.engine.inputs import OrderKey, make_order_key
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.options import Format
 from kleene.ir.query import QueryDefinition
-from kleene.lang.sase import bind
+from kleene.lang.parameters import bind
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options
 from kleene.options.spark import SparkOptions, spark_options

@@ -8,7 +8,7 @@ import pytest
 
 import kleene
 from kleene.spark.schema import spark_schema
-from row_cases import RowCase, check_rows, load_rows, regex_of
+from row_cases import RowCase, check_rows, load_rows, params_of, regex_of
 from tweets import TWEETS
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
@@ -33,13 +33,13 @@ def test_row_pattern_case_by_connect(case: RowCase, remote_spark, monkeypatch) -
 
 def check_on(session, case: RowCase) -> None:
     frame = session.createDataFrame(case.table, spark_schema(case.table.schema))
-    check_rows(case, kleene.match_recognize(case.item["clause"]).match(frame).toArrow())
+    check_rows(case, kleene.match_recognize(case.item["clause"]).match(frame, **params_of(case)).toArrow())
 
 
 @pytest.mark.parametrize("case", load_rows("regex", where="spark"), ids=lambda case: case.name)
 def test_regex_case_on_spark(case: RowCase, either_spark) -> None:
     frame = either_spark.createDataFrame(case.table, spark_schema(case.table.schema))
-    check_rows(case, regex_of(case).match(frame).toArrow())
+    check_rows(case, regex_of(case).match(frame, **params_of(case)).toArrow())
 
 
 def test_python_function_is_shipped_to_the_tasks(either_spark) -> None:

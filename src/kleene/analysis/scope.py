@@ -100,7 +100,7 @@ def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
             return _resolve_attribute(expression, scope, clause)
         case ir.Events():
             assert expression.variable is not None
-            _known_variable(expression.variable, expression.variable_span, scope)
+            known_variable(expression.variable, expression.variable_span, scope)
             raise scope.fail(
                 "an event is not a value",
                 expression.span,
@@ -111,7 +111,7 @@ def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
     return ir.with_children(expression, lambda child: resolve(child, scope, clause))
 
 
-def _known_variable(name: str, span: Span, scope: Scope) -> ScopedVariable:
+def known_variable(name: str, span: Span, scope: Scope) -> ScopedVariable:
     if name not in scope.variables:
         names = [variable for variable in scope.variables if not variable.startswith("#")]
         raise scope.fail(
@@ -126,7 +126,7 @@ def _resolve_attribute(attribute: ir.Attribute, scope: Scope, clause: Clause) ->
     if attribute.variable is None:
         attribute = replace(attribute, variable=_owner_of_bare(attribute, scope))
     assert attribute.variable is not None
-    variable = _known_variable(attribute.variable, attribute.variable_span, scope)
+    variable = known_variable(attribute.variable, attribute.variable_span, scope)
     if attribute.name == "LEN" and attribute.position is Position.EACH and variable.is_kleene:
         return ir.Length(variable.name, span=attribute.span)
     _check_position(attribute, variable, scope, clause)
@@ -222,7 +222,7 @@ def _resolve_aggregate(aggregate: ir.Aggregate, scope: Scope, clause: Clause) ->
     function = aggregate.function
     for reference in references:
         assert reference.variable is not None
-        variable = _known_variable(reference.variable, reference.variable_span, scope)
+        variable = known_variable(reference.variable, reference.variable_span, scope)
         if not variable.is_kleene:
             raise scope.fail(
                 f"{function} is over the events of a Kleene variable, but '{printable(variable.name)}' is one event",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kleene.ir.expr import Expr, Literal
+from kleene.ir.expr import Expr, Literal, Parameter
 from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Strategy, Window, WindowParameter
 from kleene.ir.pattern import Pattern, Sequence
 from kleene.source import NO_SPAN, SourceText, Span
@@ -15,7 +15,7 @@ class EquivalenceTest:
     """`[id]`: all events of the match agree on the attribute; `[id = 'x']`: and it is the constant."""
 
     attribute: str
-    constant: Literal | None = None
+    constant: Literal | Parameter | None = None
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 

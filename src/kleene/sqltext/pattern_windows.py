@@ -16,6 +16,7 @@ from kleene.errors import AnalysisError, UnsupportedError, did_you_mean, listed,
 from kleene.ir import expr as ir
 from kleene.ir.paths import mentions, path_of
 from kleene.ir.query import Measure, QueryDefinition, SortKey
+from kleene.lang.parameters import bind_clause
 from kleene.source import Location, SourceText, Span
 from kleene.sqltext.blocks import Block, block_around
 from kleene.sqltext.common_tables import common_tables
@@ -167,7 +168,7 @@ class _Rewriting:
             measures=measures,
             frame=frame,
         )
-        return changed, self._locate(window.span)
+        return bind_clause(changed, self.statement.args), self._locate(window.span)
 
     def _usual_order(self) -> list[SortItem]:
         """The order of a window that says none: by all columns of the input, unless its rows have an order."""
