@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream \
+.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -100,6 +100,9 @@ bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, bes
 
 bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency @ long
 	$(BIN)/python benchmarks/stream.py
+
+bench-windows: $(STAMP) ## Measure patterns in windows: beside MATCH_RECOGNIZE of the same pattern, growth @ long
+	$(BIN)/python benchmarks/windows.py
 
 fuzz: $(STAMP) ## Compare the engines on 20,000 generated queries, forge 100,000 snapshots, check bounds @ long
 	$(BIN)/python benchmarks/fuzz.py

@@ -16,7 +16,7 @@ ARROWS = {
     "visible": set(),
     "watching": set(),
     "wording": set(),
-    "remembered": set(),
+    "remembered": {"wording"},
     "source": set(),
     "errors": {"source", "visible"},
     "schema": set(),

@@ -160,9 +160,9 @@ def _check_row_pattern(call: Call, is_ordered: bool) -> None:
             "match_id is for SASE queries",
             hint="Return the partition's columns and MATCH_NUMBER(), which together identify a match.",
         )
-    if call.match_order:
+    if call.match_order and call.definition.frame is not None:
         raise SchemaError(
-            "match_order is for SASE queries", hint="Add a measure to order by, or use ALL ROWS PER MATCH."
+            "match_order is for matches, but a window gives the rows of the input", hint="Order by their columns."
         )
     if is_ordered:
         raise SchemaError(

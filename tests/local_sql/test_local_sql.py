@@ -271,6 +271,19 @@ def test_errors_are_kleenes_own_without_a_traceback_of_others() -> None:
         assert "kleene_" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "call", ["date_trunc()", "map('k', 1, 'l')", "regexp_replace('a', 'b',)", "dayofyear()", "last_day()", "year()"]
+)
+def test_call_that_lacks_arguments(call: str) -> None:
+    with pytest.raises(kleene.KleeneError):
+        run(f"SELECT {call} AS a FROM trades")
+
+
+def test_star_has_no_name() -> None:
+    with pytest.raises(kleene.QuerySyntaxError, match="cannot have a name"):
+        run("SELECT * bottom FROM trades")
+
+
 def test_deep_and_long_texts() -> None:
     with pytest.raises(kleene.KleeneError):
         run("SELECT " + "(" * 5000 + "1" + ")" * 5000)

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 import kleene
+from kleene.spark.session import kleene_error
 
 FALLS = """MATCH_RECOGNIZE (
     PARTITION BY symbol ORDER BY t
@@ -204,6 +205,52 @@ def test_aggregates_of_spark_in_measures(spark) -> None:
     ]
 
 
+def test_aggregates_of_spark_alone_running_final_distinct_and_filtered(spark) -> None:
+    text = """SELECT * FROM trades MATCH_RECOGNIZE (
+                ORDER BY symbol, t
+                MEASURES try_sum(t) AS by_default, RUNNING try_sum(t) AS running, FINAL try_sum(t) AS final,
+                         try_sum(DISTINCT A.t) FILTER (WHERE A.t <> 3) AS some, kurtosis(B.price) AS nothing,
+                         FINAL try_sum(5) FILTER (WHERE t > 9) AS none
+                ALL ROWS PER MATCH PATTERN (A{8} B?) DEFINE B AS false)"""
+    found = [row[2:8] for row in kleene.sql(spark, text).orderBy("symbol", "t").collect()]
+    running = [1, 3, 6, 10, 11, 13, 16, 20]
+    some = [1, 3, 3, 7, 7, 7, 7, 7]
+    assert found == [(one, one, 20, other, None, None) for one, other in zip(running, some, strict=True)]
+
+
+def test_own_aggregates_are_the_same_as_those_of_spark(spark) -> None:
+    frame = spark.sql("SELECT id AS t, id * id % 7 / 3.0D AS x, id % 3 > 0 AS b FROM range(1, 12)")
+    aggregates = {
+        **dict.fromkeys(("stddev", "stddev_pop", "var_samp", "var_pop", "median", "any_value", "sum", "avg"), "x"),
+        **dict.fromkeys(("bool_and", "bool_or", "count_if"), "b"),
+        **dict.fromkeys(("max_by", "min_by"), "t, x"),
+    }
+    calls = [f"{name}({arguments}) AS {name}" for name, arguments in aggregates.items()]
+    found = kleene.match_recognize(f"ORDER BY t MEASURES {', '.join(calls)} PATTERN (A+)").match(frame)
+    expected = frame.coalesce(1).sortWithinPartitions("t").selectExpr(*calls)
+    assert found.dtypes == expected.dtypes
+    own, of_spark = found.collect()[0].asDict(), expected.collect()[0].asDict()
+    ties = {"max_by", "min_by"}
+    assert {name: own[name] for name in own if name not in ties} == pytest.approx(
+        {name: of_spark[name] for name in of_spark if name not in ties}
+    )
+
+
+def test_aggregate_of_spark_alone_in_define_says_which_there_are(spark) -> None:
+    text = "SELECT * FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A+) DEFINE A AS try_sum(t) < 9)"
+    with pytest.raises(kleene.AnalysisError, match=r"aggregate of Spark's own.*MEASURES") as caught:
+        kleene.sql(spark, text)
+    assert "bool_and" in str(caught.value)
+    assert caught.value.column == text.index("try_sum") + 1
+
+
+def test_function_of_spark_about_a_label_inside_an_aggregate_is_an_error(spark) -> None:
+    text = """SELECT * FROM trades MATCH_RECOGNIZE (
+                ORDER BY t MEASURES array_agg(soundex(CLASSIFIER())) AS x PATTERN (A+))"""
+    with pytest.raises(kleene.AnalysisError, match="can be about columns, and not about CLASSIFIER"):
+        kleene.sql(spark, text)
+
+
 def test_function_unknown_to_spark_too(spark) -> None:
     with pytest.raises(Exception, match="UNRESOLVED_ROUTINE"):
         kleene.sql(spark, "SELECT * FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A) DEFINE A AS nope(A.t) = 1)")
@@ -369,3 +416,34 @@ def test_explain_looks_at_the_schema_of_a_frame_only(spark) -> None:
 def test_result_without_columns_is_refused(spark) -> None:
     with pytest.raises(kleene.AnalysisError, match="would have no columns"):
         kleene.sql(spark, "SELECT count(*) FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A))")
+
+
+SUBQUERY = """SELECT * FROM VALUES (1), (2), (3) AS m(t) MATCH_RECOGNIZE (
+    ORDER BY t MEASURES array_agg(t) AS ts PATTERN (A+) DEFINE A AS t {})"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("< (SELECT max(v) FROM VALUES (2), (3) AS x(v))", [[1, 2]]),
+        ("IN (SELECT v FROM VALUES (1), (NULL), (3) AS x(v))", [[1], [3]]),
+        ("NOT IN (SELECT v FROM VALUES (1), (NULL), (3) AS x(v))", []),
+        ("NOT IN (SELECT v FROM VALUES (1) AS x(v) WHERE v > 9)", [[1, 2, 3]]),
+    ],
+)
+def test_subqueries_of_a_clause(either_spark, condition: str, expected: list) -> None:
+    found = kleene.sql(either_spark, SUBQUERY.format(condition))
+    assert sorted(row["ts"] for row in found.collect()) == expected
+
+
+def test_a_subquery_of_several_rows_is_told_when_it_is_run(either_spark) -> None:
+    found = kleene.sql(either_spark, SUBQUERY.format("> (SELECT v FROM VALUES (1), (2) AS x(v))"))
+    with pytest.raises(Exception, match="SCALAR_SUBQUERY_TOO_MANY_ROWS") as caught:
+        found.collect()
+    assert isinstance(kleene_error(caught.value), kleene.ExecutionError)
+
+
+def test_a_subquery_that_runs_foreign_code_is_refused(spark) -> None:
+    text = SUBQUERY.format("> (SELECT reflect('java.lang.Math', 'abs', 1))")
+    with pytest.raises(kleene.UnsupportedError, match="reflect runs code of the JVM"):
+        kleene.sql(spark, text)

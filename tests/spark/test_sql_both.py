@@ -104,6 +104,7 @@ EXPRESSIONS = [
     "try_cast(s AS int), try_cast('2.5' AS int), try_cast(num AS bigint), cast(n AS boolean)",
     "ceil(f), floor(f), round(f), round(f, 1), sign(f), sqrt(abs(f)), power(f, 2), exp(f), ln(abs(f) + 1), greatest(n, 1, f)",
     "least(n, 3), cbrt(n), log10(abs(f)), log2(abs(f)), log(2, abs(f)), pi(), sin(f), degrees(f), atan2(f, 2.0)",
+    "cos(f), tan(f), asin(f / 10), acos(f / 10), atan(f), radians(f), current_date() = to_date(now()), current_timestamp() > ts",
     "n & 3, n | 1, n ^ 1, ~n",
     "coalesce(n, -1), nvl(n, 0), nvl2(n, 'a', 'b'), ifnull(f, 0.0), nullif(n, 7), if(ok, 1, 2), isnull(n), isnotnull(n)",
     "n <=> NULL, n IS NULL, n = 7 OR ok, NOT ok, n IN (7, 0), n NOT IN (7, NULL), isnan(f), n BETWEEN 0 AND 9",
@@ -130,6 +131,7 @@ EXPRESSIONS = [
 AGGREGATES = [
     "count(*), count(n), count(DISTINCT ok), count_if(ok), sum(n), sum(f), sum(dec), avg(n), mean(n), min(s), max(d), min(ts)",
     "stddev(n), stddev_pop(n), stddev_samp(f), variance(n), var_pop(n), median(f), percentile(n, 0.5), corr(n, f), covar_pop(n, f)",
+    "first(7), last(7), any_value(7), stddev(f), var_samp(f), max(s), avg(dec) * 1",
     "bool_and(ok), bool_or(ok), every(ok), some(ok), max_by(id, n), min_by(n, id), max_by(n, id), covar_samp(n, f)",
     "sum(n) FILTER (WHERE ok), count(*) FILTER (WHERE n > 0), sort_array(collect_list(n)), sort_array(collect_set(ok))",
     "sort_array(array_agg(n)), size(collect_list(n) FILTER (WHERE n > 100)), listagg(num, ',') WITHIN GROUP (ORDER BY id)",

@@ -27,6 +27,7 @@ from kleene.schema import (
     INTEGER,
     NULL,
     STRING,
+    UNKNOWN,
     ArrayType,
     DurationType,
     MapType,
@@ -280,6 +281,8 @@ class _Call:
                     raise self.scope.fail(f"the map has keys of type {of_keys}, not {type_of(key)}", key.span)
                 return [cast_to(value, map_of(common, found)), cast_to(key, common)], found
         self._need(value, isinstance(value.type, ArrayType), "an array or a map")
+        if not isinstance(value.type, ArrayType):  # nobody knows yet what it is
+            return [value, key], UNKNOWN
         return [value, self._whole(key)], self._array(value)
 
     def _nullif(self) -> tuple[list[ir.Expr], Type]:

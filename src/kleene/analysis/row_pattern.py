@@ -153,7 +153,7 @@ def analyze_row_pattern(
     )
     partition_by = tuple(keys)
     analysis.check_output(partition_by, set(computed) - set(hidden))
-    unseen = frozenset([*hidden, *computed])
+    unseen = frozenset([*hidden, *computed, *definition.hidden])
     return AnalyzedRowPattern(
         definition,
         schema,

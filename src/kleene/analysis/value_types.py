@@ -54,6 +54,7 @@ from kleene.schema import (
     finer_unit,
     fits_everywhere,
     is_numeric,
+    is_plain,
     map_of,
     timestamp,
 )
@@ -296,6 +297,12 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
         case "avg" | "median" | "stddev" | "stddev_pop" | "var_pop" | "var_samp":
             need(argument, scope, function, is_numeric(found), "a number")
             result = FLOAT
+        case "map_agg" | "multimap_agg":
+            need(argument, scope, function, is_plain(found), "a plain value as the key")
+            own = type_of(others[0])
+            result = map_of(found, array(own) if function == "multimap_agg" else own)
+        case "map_union":
+            need(argument, scope, function, isinstance(found, MapType), "a map")
         case "percentile":
             need(argument, scope, function, is_numeric(found), "a number")
             others, result = (cast_to(_share(others[0], scope), FLOAT),), FLOAT

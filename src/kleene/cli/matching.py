@@ -123,7 +123,8 @@ def _spark_results(queries: Program, events: Any, options: dict[str, Any]) -> di
     """The results by name; that of a single query with what restores its order."""
     query = queries.queries[0]
     if is_row_pattern(query.definition):
-        return {queries.names[0]: query.match(events, **options)}
+        names = {*events.columns, *(measure.name for measure in query.definition.measures or ())}
+        return {queries.names[0]: query.match(events, **options, match_order="match_order" not in names)}
     if len(queries.queries) == 1 and query.definition.from_stream is None:
         return {queries.names[0]: query.match(events, **options, match_order=True)}
     return queries.match(events, **options)

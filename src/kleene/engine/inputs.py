@@ -13,7 +13,7 @@ from kleene.engine.nested import nested_columns, with_nested
 from kleene.engine.sorting import sorted_table
 from kleene.engine.sources import Source, first_line, make_source
 from kleene.engine.unencoded import is_list, unencoded, unencoded_type
-from kleene.errors import SchemaError, did_you_mean, listed, printable, shown
+from kleene.errors import KleeneError, SchemaError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.paths import Mention, mentions, path_of, spoken
@@ -249,6 +249,8 @@ def _plain(source: Source, what: str) -> Source:
     def read(names: Sequence[str]) -> pa.Table:
         try:
             table = source.read(names)
+        except KleeneError:
+            raise
         except Exception as error:  # what holds the events is somebody else's code
             raise SchemaError(f"{what} cannot be read: {type(error).__name__}: {first_line(error)}") from None
         return pa.table([_plain_column(column, name) for name, column in zip(names, table.columns, strict=True)], names)

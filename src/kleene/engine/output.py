@@ -137,6 +137,20 @@ def taken(table: pa.Table, name: str, positions: Positions | pa.Array) -> pa.Arr
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
+def values_at(column: pa.Array | pa.ChunkedArray, places: Array) -> pa.Array:
+    """The values at the places, NULL where the place is -1. NumPy gathers plain numbers several times faster."""
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    is_time = pa.types.is_timestamp(column.type) or pa.types.is_date64(column.type) or pa.types.is_duration(column.type)
+    if column.null_count or not len(column) or not (is_number or is_time) or pa.types.is_float16(column.type):
+        found = decoded(column.take(pa.array(places, pa.int64(), mask=places < 0)))
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    values = (whole.view(pa.int64()) if is_time else whole).to_numpy()
+    is_missing = places < 0
+    gathered = pa.array(values[places], mask=is_missing if is_missing.any() else None)
+    return gathered.view(column.type)
+
+
 def _offsets(lengths: Iterable[int] | Array) -> pa.Array:
     return pa.array(list(accumulate(lengths, initial=0)), pa.int32())
 

@@ -21,6 +21,7 @@ from kleene.engine.budget import Budget
 from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.run_engine import RunEngine
+from kleene.engine.match_order import RowOrder
 from kleene.engine.protocol import Held, Progress, Time
 from kleene.engine.results import ResultBatch, RowWriter, in_output_order
 from kleene.engine.rows import check_follows
@@ -154,14 +155,19 @@ class CheckedProgress:
         return self._engine.held()
 
     def batches(
-        self, table: pa.Table, is_last: bool, with_times: bool = False, now: Time | None = None
+        self,
+        table: pa.Table,
+        is_last: bool,
+        with_times: bool = False,
+        now: Time | None = None,
+        row_order: RowOrder | None = None,
     ) -> Iterator[ResultBatch]:
         """The result so far in pieces of bounded size. The table is known to have its columns, and to follow.
 
         `now`: a time up to which all events are there.
         """
         budget = self._engine.budget = Budget(self._plan.limits, table.num_rows)
-        writer = RowWriter(self._plan, self._query.measures, Meter(), with_times)
+        writer = RowWriter(self._plan, self._query.measures, Meter(), with_times, row_order=row_order)
         return in_output_order(writer.parts(self._engine.feed(table, now, is_last), budget), budget)
 
 

@@ -7,7 +7,7 @@ range before has found: that is decided in one pass over the candidates in order
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -28,11 +28,12 @@ from kleene.engine.compiled.row_code import look_around
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.row_search import WHY_NOT_TO_SKIP, FoundRows, find_row_candidates
 from kleene.engine.events import window_time
+from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.matches import FlatMatches
 from kleene.engine.protocol import Time
 from kleene.engine.results import ROWS_PER_BATCH, RowWriter
 from kleene.engine.row_columns import one_row_table_and_order
-from kleene.engine.row_output import row_output_table
+from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.row_reference import cannot_skip
 from kleene.engine.rows import RowMaker, find_rows
 from kleene.engine.run import Runner
@@ -206,9 +207,11 @@ class RangeMatcher:
         else:
             self._runner = Runner(replace(plan, format=Format.ALL))
 
-    def batches(self, part: RangeEvents, with_times: bool = False) -> Iterator[Candidates]:
+    def batches(
+        self, part: RangeEvents, with_times: bool = False, row_order: RowOrder | None = None
+    ) -> Iterator[Candidates]:
         try:
-            yield from self._found(part, with_times)
+            yield from self._found(part, with_times, row_order)
         except ExecutionError as error:
             if not is_choosing(self._plan):
                 raise
@@ -218,7 +221,7 @@ class RangeMatcher:
                 "SparkOptions('shuffled') computes matches only.".strip(),
             ) from None
 
-    def _found(self, part: RangeEvents, with_times: bool) -> Iterator[Candidates]:
+    def _found(self, part: RangeEvents, with_times: bool, row_order: RowOrder | None) -> Iterator[Candidates]:
         query = self._plan.query
         if isinstance(query, AnalyzedQuery):
             return self._events(query, part, with_times)
@@ -230,8 +233,8 @@ class RangeMatcher:
         except GaveUpError:
             if (query.definition.after_match or AfterMatch()).skip in (Skip.TO_FIRST, Skip.TO_LAST):
                 raise
-            return self._interpreted(query, part)
-        return self._row_batches(query, part, found)
+            return self._interpreted(query, part, row_order)
+        return self._row_batches(query, part, found, row_order)
 
     def _events(self, query: AnalyzedQuery, part: RangeEvents, with_times: bool) -> Iterator[Candidates]:
         """Ranges of one partition are matched as one: they are farther from each other than a match reaches."""
@@ -249,7 +252,9 @@ class RangeMatcher:
             first, last = (rows.astype(np.int64) for rows in (batch.matches.first, batch.matches.last))
             yield Candidates(batch.table, part.places[first], part.places[last], first, batch.matches, batch.events)
 
-    def _interpreted(self, query: AnalyzedRowPattern, part: RangeEvents) -> Iterator[Candidates]:
+    def _interpreted(
+        self, query: AnalyzedRowPattern, part: RangeEvents, row_order: RowOrder | None
+    ) -> Iterator[Candidates]:
         """The candidates of every start, found by the interpreter, which knows what is an error."""
         after = query.definition.after_match or AfterMatch()
         every = replace(query, definition=replace(query.definition, after_match=AfterMatch(Skip.TO_NEXT_ROW)))
@@ -261,7 +266,7 @@ class RangeMatcher:
                 some = found[at : at + ROWS_PER_BATCH]
                 starts, ends = (rows[[row.order[number] for row in some]] for number in (1, 0))
                 then = starts if after.skip is Skip.TO_NEXT_ROW else ends
-                made = row_output_table(query, table, some)
+                made = _rows_with_order(query, table, some, row_order, part.places[rows, 1])
                 yield Candidates(made, part.places[starts], part.places[then] + NEXT, starts)
 
     def _entries(self, query: AnalyzedRowPattern, part: RangeEvents, own: Array) -> Array:
@@ -277,7 +282,9 @@ class RangeMatcher:
                     reached[number] += np.searchsorted(times[begin:end] - times[begin], ahead)
         return np.where(is_first, 1, reached)
 
-    def _row_batches(self, query: AnalyzedRowPattern, part: RangeEvents, found: FoundRows) -> Iterator[Candidates]:
+    def _row_batches(
+        self, query: AnalyzedRowPattern, part: RangeEvents, found: FoundRows, row_order: RowOrder | None
+    ) -> Iterator[Candidates]:
         places = found.grouped.permuted(part.places)
         then = resume_rows(query, found, self._jit)
         # Behind the row before: the row where matching goes on may be beyond those that the range reads.
@@ -285,7 +292,7 @@ class RangeMatcher:
         goes_on[then < 0, 1] = then[then < 0]
         starts = found.grouped.order[found.matches.starts]
         if query.rows_per_match is RowsPerMatch.ONE:
-            table, order = one_row_table_and_order(query, found)
+            table, order = one_row_table_and_order(query, found, row_order, part.places[:, 1])
             for at in range(0, len(order), ROWS_PER_BATCH):
                 numbers = order[at : at + ROWS_PER_BATCH]
                 own = starts[numbers]
@@ -297,7 +304,22 @@ class RangeMatcher:
             some = rows[at : at + ROWS_PER_BATCH]
             first = np.array([row.order[1] for row in some], np.int64)
             numbers = np.array([by_start[start] for start in first.tolist()], np.int64)
-            yield Candidates(row_output_table(query, part.table, some), part.places[first], goes_on[numbers], first)
+            made = _rows_with_order(query, part.table, some, row_order, part.places[:, 1])
+            yield Candidates(made, part.places[first], goes_on[numbers], first)
+
+
+def _rows_with_order(
+    query: AnalyzedRowPattern,
+    table: pa.Table,
+    rows: Sequence[OutputRow],
+    row_order: RowOrder | None,
+    among_equals: Array,
+) -> pa.Table:
+    made = row_output_table(query, table, rows)
+    if row_order is None:
+        return made
+    places = RowPlaces.of([row.order for row in rows])
+    return row_order.appended(made, table, replace(places, among_equals=among_equals[places.first]))
 
 
 def own_rows(grouped: Grouped, own: Array) -> Array:

@@ -24,8 +24,9 @@ from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.row_search import FoundRows
 from kleene.engine.events import Events, decoded, plain_values
 from kleene.engine.interpreter import FoundOutputRows
+from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.matches import Array, FlatMatches, FoundMatches
-from kleene.engine.output import as_schema, output_table
+from kleene.engine.output import as_schema, output_table, values_at
 from kleene.engine.protocol import Found
 from kleene.engine.row_columns import one_row_table_and_order, regex_table, window_columns
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
@@ -122,6 +123,7 @@ class RowWriter:
     meter: Meter
     with_times: bool = False
     id_columns: Sequence[str] | None = None
+    row_order: RowOrder | None = None  # of row patterns, if it is wanted
 
     def parts(self, all_found: Iterable[Found], budget: Budget) -> Iterator[Part]:
         """The rows of each thing found, made when they are asked for."""
@@ -131,18 +133,18 @@ class RowWriter:
                 case FoundMatches():
                     batches = self.batches(found.table, found.matches)
                 case FoundRegex():
-                    batches = table_batches(regex_table(self._row_pattern, found))
+                    batches = table_batches(regex_table(self._row_pattern, found, self.row_order))
                 case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.ONE:
-                    batches = _one_row_batches(self._row_pattern, found)
+                    batches = _one_row_batches(self._row_pattern, found, self.row_order)
                 case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.EACH_ROW:
                     batches = _window_batches(self._row_pattern, found)
                 case FoundRows():
                     if maker is None or maker.table is not found.table:
                         maker = RowMaker(self._row_pattern, found.table)
                     rows = sorted(_in_time(maker.rows_of(found), budget), key=lambda row: row.order)
-                    batches = output_batches(self._row_pattern, found.table, rows)
+                    batches = output_batches(self._row_pattern, found.table, rows, self.row_order)
                 case FoundOutputRows():
-                    batches = output_batches(self._row_pattern, found.table, found.rows)
+                    batches = output_batches(self._row_pattern, found.table, found.rows, self.row_order)
                 case _:
                     raise AssertionError(f"no rows for {type(found).__name__}")
             yield Part(batches, found.is_settled)
@@ -222,8 +224,8 @@ def _in_time(rows: Iterable[OutputRow], budget: Budget) -> Iterator[OutputRow]:
         yield row
 
 
-def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[ResultBatch]:
-    table, order = one_row_table_and_order(query, found)
+def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows, row_order: RowOrder | None) -> Iterator[ResultBatch]:
+    table, order = one_row_table_and_order(query, found, row_order)
     ends = found.matches.starts + np.maximum(np.diff(found.matches.offsets), 1) - 1
     places = found.grouped.order[ends] if len(ends) else ends
     for at in range(0, len(order), ROWS_PER_BATCH):
@@ -237,18 +239,20 @@ def _window_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[Res
     names = schema.names[: len(schema) - len(query.measures)]
     measures, matched = window_columns(query, found)
     positions = found.grouped.order[found.decided]
-    table = found.table.select(names)
-    is_whole = len(positions) == table.num_rows and found.grouped.is_identity
-    table = table if is_whole else table.take(pa.array(positions))
-    for at in range(0, len(positions), ROWS_PER_BATCH):
-        own = matched[at : at + ROWS_PER_BATCH]
-        numbers = pa.array(own, pa.int64(), mask=own < 0)
-        columns = [decoded(column) for column in table.slice(at, ROWS_PER_BATCH).columns]
-        yield ResultBatch(as_schema([*columns, *(column.take(numbers) for column in measures)], schema))
+    is_whole = len(positions) == found.table.num_rows and found.grouped.is_identity
+    columns = [found.table.column(name) for name in names]
+    columns = [decoded(column) if is_whole else values_at(column, positions) for column in columns]
+    whole = as_schema([*columns, *(values_at(column, matched) for column in measures)], schema)
+    yield from table_batches(whole)
 
 
-def output_batches(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow]) -> Iterator[ResultBatch]:
+def output_batches(
+    query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow], row_order: RowOrder | None = None
+) -> Iterator[ResultBatch]:
     for start in range(0, len(rows), ROWS_PER_BATCH):
         some = rows[start : start + ROWS_PER_BATCH]
         places = np.array([row.order[0] for row in some], np.int64)
-        yield ResultBatch(row_output_table(query, table, some), places)
+        made = row_output_table(query, table, some)
+        if row_order is not None:
+            made = row_order.appended(made, table, RowPlaces.of([row.order for row in some]))
+        yield ResultBatch(made, places)

@@ -11,6 +11,7 @@ from typing import Any
 
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import Bindings, aggregated, as_float, evaluate
+from kleene.ir.functions import nested
 from kleene.schema import Type
 
 
@@ -84,6 +85,8 @@ def _of_values(aggregate: ir.Aggregate, values: list[Any]) -> Any:
             return any(known)
         case "listagg":
             return "".join(known)
+        case "map_union":
+            return nested.map_value(entry for one in known for entry in one.items())
         case "mode":
             counts = Counter(map(distinct_key, known))
             return max(known, key=lambda value: counts[distinct_key(value)])  # the first of several
@@ -103,6 +106,10 @@ def _of_several(aggregate: ir.Aggregate, each: list[Any]) -> Any:
         case "listagg":
             known = [value for value, _ in each if value is not None]
             return (each[0][1] or "").join(known) if known else None
+        case "map_agg":
+            return nested.map_value((key, value) for key, value in each if key is not None) if each else None
+        case "multimap_agg":
+            return _multimap(each) if each else None
         case "percentile":
             known = [value for value, _ in each if value is not None]
             return _percentile(known, float(each[0][1]), aggregate.argument.type) if known else None
@@ -118,6 +125,15 @@ def _extremes(pairs: list[tuple[Any, Any]], largest: bool, most: int) -> list[An
     known = [(value, key) for value, key in pairs if key is not None and key == key]  # NaN is neither small nor large
     known.sort(key=lambda pair: pair[1], reverse=largest)
     return [value for value, _ in known[:most]] or None
+
+
+def _multimap(entries: list[Any]) -> dict[Any, list[Any]]:
+    """A map from each key to the list of its values, in their order."""
+    found: dict[Any, list[Any]] = {}
+    for key, value in entries:
+        if key is not None:
+            found.setdefault(nested.map_key(key), []).append(value)
+    return found
 
 
 def _percentile(values: list[Any], share: float, type_: Type | None) -> float:

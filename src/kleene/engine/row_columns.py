@@ -27,6 +27,7 @@ from kleene.engine.compiled.registers import Register
 from kleene.engine.compiled.row_search import FoundRows, numbered
 from kleene.engine.events import Events, decoded
 from kleene.engine.match_aggregates import MatchAggregates, OneByOneError, RowsOfMatches
+from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed_column, taken
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.row_reference import RowBindings, Visible
@@ -38,12 +39,20 @@ from kleene.schema import STRING, DecimalType
 # --- ONE ROW PER MATCH -----------------------------------------------------------------------------------------------
 
 
-def one_row_table_and_order(query: AnalyzedRowPattern, found: FoundRows) -> tuple[pa.Table, Array]:
-    """The table of matches, as they were found, and the numbers of its rows in output order."""
+def one_row_table_and_order(
+    query: AnalyzedRowPattern, found: FoundRows, row_order: RowOrder | None = None, among_equals: Array | None = None
+) -> tuple[pa.Table, Array]:
+    """The table of matches, as they were found, and the numbers of its rows in output order.
+
+    With `row_order`, the table says where its rows stand; `among_equals` are the places of rows among equal ones.
+    """
     measures = _Measures(query, found)
     columns = [measures.taken(name, found.matches.starts) for name in query.partition_columns]
     columns += [measures.column(measure.expression) for measure in query.measures]
-    return as_schema(columns, row_output_schema(query, found.table.schema)), measures.output_order()
+    table = as_schema(columns, row_output_schema(query, found.table.schema))
+    if row_order is not None:
+        table = row_order.appended(table, found.table, measures.places(among_equals))
+    return table, measures.output_order()
 
 
 def window_columns(query: AnalyzedRowPattern, found: FoundRows) -> tuple[list[pa.Array], Array]:
@@ -70,12 +79,21 @@ class _Measures:
 
     def output_order(self) -> Array:
         """By the last row, then the first, then the number."""
+        places = self.places()
+        return np.asarray(np.lexsort((places.numbers, places.first, places.last)))
+
+    def places(self, among_equals: Array | None = None) -> RowPlaces:
+        """Where the matches stand; `among_equals` are the places of the table's rows among equal ones."""
         order = self._found.grouped.order
         ends = self._matches.starts + np.maximum(self._lengths, 1) - 1
-        return np.asarray(np.lexsort((self._numbers, order[self._matches.starts], order[ends])))
+        first = order[self._matches.starts]
+        equals = None if among_equals is None else among_equals[first]
+        return RowPlaces(order[ends], first, self._numbers, np.zeros(len(ends), np.int64), equals)
 
     def column(self, expression: ir.Expr) -> pa.Array:
         match expression:
+            case ir.InputConstant(name=name):
+                return self.taken(name, self._matches.starts)
             case ir.Attribute(variable=variable, name=name):
                 return self.taken(name, self._rows(variable, True, 0))
             case ir.Navigation(argument=ir.Attribute(name=name), variable=variable):
@@ -182,6 +200,8 @@ class _Measures:
         while unread:
             part = unread.pop()
             match part:
+                case ir.InputConstant(name=name):
+                    known[id(part)] = self._plain(name, self._matches.starts)
                 case ir.Attribute(variable=variable, name=name):
                     known[id(part)] = self._plain(name, self._rows(variable, True, 0))
                 case ir.Navigation(argument=ir.Attribute(name=name), variable=variable):
@@ -228,11 +248,14 @@ class _Known:
 _REGISTERED = ("count", "first", "last", "max", "min", "sum")
 
 
-def regex_table(query: AnalyzedRowPattern, found: FoundRegex) -> pa.Table:
+def regex_table(query: AnalyzedRowPattern, found: FoundRegex, row_order: RowOrder | None = None) -> pa.Table:
     """A row for each match, in the order of the events that complete them."""
     outputs = _Outputs(query, found)
     columns = [outputs.column(measure.expression) for measure in query.measures]
     table = as_schema(columns, row_output_schema(query, found.table.schema))
+    if row_order is not None:
+        nothing = np.zeros(table.num_rows, np.int64)
+        table = row_order.appended(table, found.table, RowPlaces(outputs.ends, outputs.ends, nothing, nothing))
     return table.take(pa.array(np.argsort(outputs.ends, kind="stable")))
 
 

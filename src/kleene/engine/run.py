@@ -19,6 +19,7 @@ from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compressed import CompressedMatches, compressed_schema
 from kleene.engine.interpreter import Interpreter
+from kleene.engine.match_order import RowOrder
 from kleene.engine.matches import FlatMatches, FoundMatches, joined
 from kleene.engine.output import output_schema
 from kleene.engine.protocol import Engine
@@ -83,13 +84,14 @@ class Runner:
         in_order: bool = True,
         budget: Budget | None = None,
         holds_all: bool = False,
+        row_order: RowOrder | None = None,
     ) -> Iterator[ResultBatch]:
         """The result in pieces of bounded size, in output order or as they are found.
 
         Memory does not grow with the result, unless the caller holds all of it, so that nothing need wait on disk.
         """
         budget = Budget(self.plan.limits, table.num_rows) if budget is None else budget
-        writer = RowWriter(self.plan, self.measures, self.meter, with_times, id_columns)
+        writer = RowWriter(self.plan, self.measures, self.meter, with_times, id_columns, row_order)
         given = 0
         try:
             parts = self._parts(table, writer, budget)

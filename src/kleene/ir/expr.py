@@ -61,6 +61,11 @@ class Attribute(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class InputConstant(Attribute):
+    """A column of the input that has one value in all rows, which counts even where a match has none of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Events(Expr):
     """The events themselves: `a[]` in `count(a[])`, `A.*` in `count(A.*)`; without a variable, `count(*)`."""
 

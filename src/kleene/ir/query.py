@@ -101,6 +101,7 @@ class QueryDefinition:
     rows_per_match: RowsPerMatch = RowsPerMatch.ONE
     max_length: int | None = None
     frame: Frame | None = None  # of a window with a row pattern
+    hidden: tuple[str, ...] = ()  # columns that were added to the input for its subqueries
     source: SourceText = field(default=SourceText(""), compare=False, repr=False)
     # Where the strategy and the streams stand in the text, for errors about them.
     strategy_span: Span = field(default=NO_SPAN, compare=False, repr=False)

@@ -131,6 +131,13 @@ def complaint(
         if token.type == "$END":
             start = end = len(text.rstrip())
             found = ""
+    subquery = re.search(r"\(\s*(SELECT|WITH)\s*\Z", text[:start], re.IGNORECASE)
+    if subquery is not None and "MEASURES" in clauses:
+        return QuerySyntaxError(
+            "a subquery cannot stand here",
+            source.locate(Span(subquery.start(1), subquery.end(1))),
+            "Tables are known only in a SQL text: give the whole query to kleene.sql.",
+        )
     message = f"unexpected {_shown(found)}" if found else "the text ends too early"
     hint = expects or _hint(found, text[:start].rstrip(), expected, clauses)
     return QuerySyntaxError(message, source.locate(Span(start, end)), hint)

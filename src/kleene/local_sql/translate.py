@@ -31,6 +31,7 @@ from kleene.source import Location
 from kleene.sqltext.statement import Excerpt
 from kleene.sqltext.tokens import tokens_of
 
+_ARGUMENTS = "See whether all functions have the arguments that they need."
 _ON_SPARK = "On Spark, everything that Spark knows is allowed: kleene.sql(spark, text)."
 
 
@@ -75,6 +76,8 @@ def translated(excerpt: Excerpt, tables: Mapping[str, str]) -> Translated:
         raise
     except SqlglotError as error:
         raise UnsupportedError(f"in process, this text cannot be run: {_first_line(error)}", hint=_ON_SPARK) from None
+    except Exception:  # sqlglot stumbles in many ways over calls that lack arguments
+        raise QuerySyntaxError("the text cannot be translated", hint=_ARGUMENTS) from None
     return Translated(text, parameters, names)
 
 
@@ -85,6 +88,10 @@ def _parsed(excerpt: Excerpt) -> list[Node]:
         raise _not_sql(excerpt, error) from None
     except SqlglotError as error:
         raise QuerySyntaxError(f"the text is not SQL: {_first_line(error)}") from None
+    except RecursionError:
+        raise
+    except Exception:
+        raise QuerySyntaxError("the text is not SQL", hint=_ARGUMENTS) from None
     return [statement for statement in parsed if statement is not None]
 
 
@@ -127,6 +134,8 @@ def _only_select(excerpt: Excerpt, statements: list[Node]) -> Node:
     first = statements[0] if statements else None
     if not isinstance(first, exp.Query) or first.find(*others, *variables) is not None:
         raise _no_select(excerpt)
+    if any(isinstance(alias.this, exp.Star) for alias in first.find_all(exp.Alias)):
+        raise QuerySyntaxError("'*' cannot have a name", hint="Write * alone, or name single columns.")
     return first
 
 

@@ -44,7 +44,8 @@ class CandidateFinder:
         self._schema, self._is_choosing = candidate_schema(task.plan, task.output.result), is_choosing(task.plan)
 
     def found(self, part: RangeEvents) -> Iterator[pa.Table]:
-        for candidates in self._ranges.batches(part, self._task.output.with_times):
+        output = self._task.output
+        for candidates in self._ranges.batches(part, output.with_times, output.row_order):
             choice: list[pa.Array] = []
             if self._is_choosing:
                 places = [pa.array(column) for place in (candidates.first, candidates.then) for column in place.T]

@@ -165,10 +165,7 @@ class Prepared:
         return None
 
     def _with_measures(self, found: DataFrame, measures: list[_Afterwards]) -> DataFrame:
-        # A column that PARTITION BY and ORDER BY name twice is there twice.
-        names = [f"{_HIDDEN}again_{n}" if name in found.columns[:n] else name for n, name in enumerate(found.columns)]
-        wanted = {name: quoted_column(name).alias(shown) for name, shown in zip(names, found.columns, strict=True)}
-        found = found if names == found.columns else found.toDF(*names)
+        wanted = {name: quoted_column(name) for name in found.columns}
         aggregates = [aggregate for measure in measures for aggregate in measure.aggregates]
         if aggregates:
             # Once: each lateral join makes Spark plan all that comes before it twice.

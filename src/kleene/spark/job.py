@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,8 +18,10 @@ from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn, is_row_pattern, warn
 from kleene.call import Call
 from kleene.engine.inputs import OrderKey
+from kleene.engine.match_order import RowOrder
 from kleene.engine.needs import columns_read, useful_event
 from kleene.engine.run import result_schema
+from kleene.engine.sorting import is_sortable
 from kleene.engine.ties import tie_rule
 from kleene.errors import AnalysisError, UnsupportedError, listed
 from kleene.ir import expr as ir
@@ -32,6 +35,7 @@ from kleene.spark.clock import with_clock
 from kleene.spark.foreign_code import check_definition
 from kleene.spark.layouts.choosing import Layout, choose_layout
 from kleene.spark.layouts.stream import choose_stream, is_stream, upstream_of
+from kleene.spark.names import distinctly_named
 from kleene.spark.nested import with_nested
 from kleene.spark.notes import with_notes_of
 from kleene.spark.output import MATCH_ORDER, Output
@@ -67,7 +71,10 @@ class Job:
         check_workers(self.frame.sparkSession)
         watch_jobs(self.frame.sparkSession)
         found = self.layout.found(self)
-        return found if self.finish is None else with_notes_of([found], self.finish(found))
+        finished = found if self.finish is None else self.finish(found)
+        shown = self.output.shown_names
+        named = finished.toDF(*(shown.get(name, name) for name in finished.columns)) if shown else finished
+        return found if named is found else with_notes_of([found], named)
 
 
 def make_job(
@@ -163,8 +170,14 @@ def output_of_events(call: Call, plan: Plan, reads: Reads, is_read: bool = False
 def reads_of_rows(query: AnalyzedRowPattern, columns: pa.Schema) -> Reads:
     if not query.order_by:
         order = order_of_all(columns, query.hidden)
+        checked = takewhile(lambda item: is_sortable(columns.field(item.name).type), order)
         return Reads(
-            columns=columns, key=query.partition_by, order=order, order_key=len(order), strict=(), is_by_all=True
+            columns=columns,
+            key=query.partition_by,
+            order=order,
+            order_key=len(list(checked)),
+            strict=(),
+            is_by_all=True,
         )
     ordered = {column.name for column in query.order_by}
     return Reads(
@@ -195,6 +208,13 @@ def _job_on_rows(call: Call, events: Events, nested: frozenset[str], choose: Cho
     assert isinstance(query, AnalyzedRowPattern)
     frame, columns = with_keys(prepared.frame, columns, query)
     reads = reads_of_rows(query, columns)
-    output = Output(result=result_schema(plan, columns), ties=tie_rule(plan, columns.names, False))
+    result, shown_names = distinctly_named(result_schema(plan, columns))
+    output = Output(result=result, ties=tie_rule(plan, columns.names, False), shown_names=shown_names)
+    if call.match_order:
+        output = output.with_row_order(row_order(reads), columns)
     layout = choose(frame, plan, reads, output)
     return Job(frame=frame, plan=plan, reads=reads, layout=layout, output=output, finish=prepared.finished)
+
+
+def row_order(reads: Reads) -> RowOrder:
+    return RowOrder(SHOWN_MATCH_ORDER, tuple(item for item in reads.order if not has_map(reads.type_of(item.name))))

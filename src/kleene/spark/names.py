@@ -17,6 +17,25 @@ def quoted_column(name: str) -> Column:
     return F.col(quoted(name))
 
 
+AGAIN = "__kleene_again_"
+
+
+def distinctly_named(schema: pa.Schema) -> tuple[pa.Schema, dict[str, str]]:
+    """The schema with a name of its own for each column, and what those are called that got another one.
+
+    What Python hands to Spark has no name twice.
+    """
+    seen: set[str] = set()
+    fields, shown = [], {}
+    for number, field in enumerate(schema):
+        if field.name in seen:
+            shown[f"{AGAIN}{number}"] = field.name
+            field = field.with_name(f"{AGAIN}{number}")
+        seen.add(field.name)
+        fields.append(field)
+    return pa.schema(fields), shown
+
+
 def plain_names(names: list[str]) -> list[str]:
     """MapInArrow cannot name a column with dots or backquotes; the tasks take columns by their place."""
     return [name if re.fullmatch(r"\w+", name) else f"column_{number}" for number, name in enumerate(names)]

@@ -170,12 +170,16 @@ def _names(argument: AnalyzeArgument | None, name: str) -> tuple[str, ...] | Non
     return tuple(names)
 
 
+_FIRST_WORDS = ("MATCH_RECOGNIZE", "PARTITION", "ORDER", "MEASURES", "ONE", "ALL", "AFTER")
+"""Of clauses; PATTERN, which a clause may begin with too, is SASE's."""
+
+
 def _language(text: str, given: Any) -> str:
     """That which was given, else the one whose queries begin like the text."""
     if given is None:
         first = re.match(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", text, re.DOTALL)
         word = "" if first is None else first[1].upper()
-        return "match_recognize" if word in ("PARTITION", "ORDER", "MATCH_RECOGNIZE", "MEASURES") else "sase"
+        return "match_recognize" if word in _FIRST_WORDS else "sase"
     if given not in LANGUAGES:
         raise SchemaError(
             f"language takes a name, but {shown(given)} was given", hint=f"Languages: {listed(LANGUAGES)}."

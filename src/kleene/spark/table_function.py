@@ -16,11 +16,12 @@ from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, war
 from kleene.call import Call
 from kleene.engine.inputs import attributes_of, check_order_columns, checked_type_column
 from kleene.engine.run import result_schema
-from kleene.errors import UnsupportedError
+from kleene.errors import UnsupportedError, printable
 from kleene.schema import Schema
 from kleene.spark.declared import declared_columns
 from kleene.spark.foreign import refuse_foreign
-from kleene.spark.job import output_of_events, reads_of_events, reads_of_rows
+from kleene.spark.job import output_of_events, reads_of_events, reads_of_rows, row_order
+from kleene.spark.names import distinctly_named
 from kleene.spark.output import Output
 from kleene.spark.schema import spark_schema
 from kleene.spark.source import columns_with_keys
@@ -50,8 +51,16 @@ def _task_on_rows(call: Call, columns: pa.Schema) -> TableTask:
     query = analyze_row_pattern(call.definition, Schema(attributes_of(columns)))
     plan = call.plan(query)
     read, wider = columns_with_keys(columns, query)
-    output = Output(result=result_schema(plan, wider))
-    return TableTask(plan=plan, reads=reads_of_rows(query, wider), output=output, arriving=read)
+    result, shown_names = distinctly_named(result_schema(plan, wider))
+    for name in shown_names.values():
+        raise UnsupportedError(
+            f"the result would have the column '{printable(name)}' twice, which a table function cannot give",
+            hint="Name each column once in PARTITION BY and ORDER BY.",
+        )
+    output, reads = Output(result=result), reads_of_rows(query, wider)
+    if call.match_order:
+        output = output.with_row_order(row_order(reads), wider)
+    return TableTask(plan=plan, reads=reads, output=output, arriving=read)
 
 
 def function_of(task: TableTask) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.match_order import RowOrder
 from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.results import ResultBatch
 from kleene.engine.run import Runner
@@ -87,8 +88,16 @@ def groups_of(tables: Iterable[pa.Table], at_once: int = AT_ONCE, large: int = L
 class GroupMatcher:
     """Matches whole groups together; one that comes in parts as it comes, if the engine can do that, else whole."""
 
-    def __init__(self, plan: Plan, columns: pa.Schema, with_times: bool, mixed_by: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        columns: pa.Schema,
+        with_times: bool,
+        mixed_by: tuple[str, ...],
+        row_order: RowOrder | None = None,
+    ) -> None:
         self._plan, self._columns, self._with_times, self._mixed_by = plan, columns, with_times, mixed_by
+        self._row_order = row_order
         self._runner = Runner(plan)
         self._progress: CheckedProgress | None = None
         self._held: list[pa.Table] = []
@@ -103,7 +112,7 @@ class GroupMatcher:
             return iter(())
         if self._mixed_by:
             events = sorted_table(events, self._mixed_by)
-        return self._runner.batches(events, self._with_times, in_order=False)
+        return self._runner.batches(events, self._with_times, in_order=False, row_order=self._row_order)
 
     def _of_part(self, events: pa.Table, is_last: bool) -> Iterator[ResultBatch]:
         if self._progress is None and self._can_flow and not self._held:
@@ -112,7 +121,7 @@ class GroupMatcher:
             except UnsupportedError:
                 self._can_flow = False
         if self._progress is not None:
-            found = self._progress.batches(events, is_last, self._with_times)
+            found = self._progress.batches(events, is_last, self._with_times, row_order=self._row_order)
             self._progress = None if is_last else self._progress
             return found
         self._held.append(events)

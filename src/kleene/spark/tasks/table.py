@@ -52,7 +52,8 @@ class TableTask(Task):
 
         keys = _together([name(column) for column in self.reads.key])
         order = _together([f"{name(item.name)}{_direction(item)}" for item in self.order_key])
-        return f"{f'PARTITION BY {keys}' if keys else 'WITH SINGLE PARTITION'} ORDER BY {order}"
+        split = f"PARTITION BY {keys}" if keys else "WITH SINGLE PARTITION"
+        return f"{split} ORDER BY {order}" if order else split
 
     def events_of(self, batch: pa.RecordBatch) -> pa.Table:
         """The events of a batch, with the columns that the plan knows."""
@@ -129,7 +130,8 @@ class TableMatcher:
     def start(self) -> PartitionMatcher:
         if self.groups is None:
             # One ordered stream comes, of one key or of several: there is nothing to mix.
-            self.groups = GroupMatcher(self.task.plan, self.task.reads.columns, self.task.output.with_times, ())
+            output = self.task.output
+            self.groups = GroupMatcher(self.task.plan, self.task.reads.columns, output.with_times, (), output.row_order)
         return PartitionMatcher(self, self.groups)
 
 
@@ -212,6 +214,8 @@ def keys_in(events: pa.Table, key: tuple[str, ...], needs_key: bool) -> set[byte
 
 
 def is_in_order(events: pa.Table, order: tuple[SortColumn, ...]) -> bool:
+    if not order:
+        return True
     first = order[0]
     if len(order) == 1 and first.nulls_first is None and has_order_numbers(events.schema.field(first.name).type):
         numbers: Any = order_numbers(events.column(first.name))

@@ -111,7 +111,8 @@ class GroupTask(Task):
             yield from map(self.given_out, groups.found(part))
 
     def groups(self) -> GroupMatcher:
-        return GroupMatcher(self.plan, self.reads.columns, self.output.with_times, self.mixed_by)
+        output = self.output
+        return GroupMatcher(self.plan, self.reads.columns, output.with_times, self.mixed_by, output.row_order)
 
     def own_events(self, events: pa.Table) -> pa.Table:
         """Each event in one task only."""
