@@ -21,7 +21,7 @@ from lark.exceptions import VisitError
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, printable, shown
+from kleene.errors import KleeneError, QuerySyntaxError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import MICROSECONDS, Window, WindowUnit
 from kleene.ir.paths import Step
@@ -293,9 +293,9 @@ class ExpressionBuilder(Transformer[Token, Any]):
             return MOST_DECIMAL_DIGITS, 0
         digits, places = (self.whole(token) if token is not None else 0 for token in (precision, scale))
         if not (1 <= digits <= MOST_DECIMAL_DIGITS and places <= digits):
-            raise AnalysisError(
+            raise self.fail(
                 f"a decimal has 1 to {MOST_DECIMAL_DIGITS} digits in all, and no more than that after the point",
-                self.source.locate(span_of(precision)),
+                span_of(precision),
                 "Write: decimal(10, 2)",
             )
         return digits, places
