@@ -14,9 +14,9 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
 from kleene.engine.inputs import OrderKey, make_order_key
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
-from kleene.ir.options import Format
+from kleene.ir.options import NUMBERS, Format
 from kleene.ir.query import QueryDefinition
-from kleene.lang.sase import bind
+from kleene.lang.sase import bind, grouping, totals
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options
 from kleene.options.spark import SparkOptions, spark_options
@@ -62,7 +62,7 @@ class Call:
         known = self.engine.known
         if measured is not None:
             known = measured if known is None else replace(known, ranges=measured.ranges, in_window=measured.in_window)
-        mode = "compressed" if self.is_compressed else "verbose"
+        mode = "compressed" if self.is_compressed else "verbose" if self.definition.grouping is None else "totals"
         return _plan(query, replace(self.engine, statistics=known), self.format, mode)
 
     def check_fits(self, events: Input) -> None:
@@ -118,12 +118,18 @@ def read_call(
     match_order: bool = False,
     is_compressed: bool = False,
     as_: str | None = None,
+    aggregates: object = None,
+    per: object = None,
+    numbers: object = "text",
     engine: EngineOptions | str | None,
     spark: SparkOptions | None,
     stream: StreamOptions | None,
 ) -> Call:
     """The call that the arguments say; an error where they are wrong, or do not fit the query."""
     [bound] = bind((definition,), params)
+    if aggregates is not None and not is_row_pattern(bound):
+        groups = grouping(per, checked_choice("numbers", numbers, NUMBERS))
+        bound = replace(bound, measures=totals(aggregates), grouping=groups)
     call = Call(
         bound,
         make_order_key(() if order_by is None else order_by, tie_break),

@@ -16,7 +16,7 @@ from lark.visitors import v_args
 
 from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
-from kleene.ir.options import Strategy, Window, WindowParameter, WindowUnit
+from kleene.ir.options import Grouping, Strategy, Window, WindowParameter, WindowUnit
 from kleene.ir.paths import Step, last_name, path_of, path_text
 from kleene.ir.pattern import Negation, Repeat, Sequence, Variable, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
@@ -112,6 +112,71 @@ def _bound(query: QueryDefinition, params: Mapping[str, object]) -> QueryDefinit
             "Windows look like: 12 hours, 500 events, 100.",
         )
     return replace(query, window=replace(window, span=parameter.span), window_parameter=None)
+
+
+def totals(aggregates: object) -> tuple[Measure, ...]:
+    """What is asked of all matches: a dict of texts by name, or one text as after RETURN.
+
+    >>> [total.name for total in totals("count(*) AS n, sum(b.weight) AS weight")]
+    ['n', 'weight']
+    >>> totals({"n": "count(*)"}) == totals("count(*) AS n")
+    True
+    """
+    if isinstance(aggregates, str):
+        source = SourceText(aggregates)
+        found: tuple[Measure, ...] = build(_Builder(source), _GRAMMARS, "totals")
+        return tuple(replace(total, source=source) for total in found)
+    if not isinstance(aggregates, Mapping) or not aggregates:
+        raise AnalysisError(
+            f"aggregates are a dict of texts by name, but {shown(aggregates)} was given",
+            hint="Write: {'n': 'count(*)', 'total': 'sum(b.weight)'}",
+        )
+    return tuple(_total(name, text) for name, text in aggregates.items())
+
+
+def _total(name: object, text: object) -> Measure:
+    if not isinstance(name, str) or not name or not isinstance(text, str):
+        raise AnalysisError(
+            f"an aggregate is a text by its name, but {shown(name)}: {shown(text)} was given",
+            hint="Write: {'n': 'count(*)'}",
+        )
+    source = SourceText(text)
+    return Measure(name, build(_Builder(source), _GRAMMARS, "total"), Span(0, len(text)), source)
+
+
+def grouping(per: object, numbers: str) -> Grouping:
+    """What aggregates over all matches are grouped by; a list of several groups by all of them.
+
+    >>> grouping(["partition", "1 hour"], "text")
+    Grouping(by_event=False, by_partition=True, window=Window(size=3600000000, unit=<WindowUnit.TIME: 'time'>), \
+numbers='text')
+    """
+    found = Grouping(numbers=numbers)
+    for item in per if isinstance(per, (list, tuple)) else () if per is None else (per,):
+        if item == "event":
+            found = replace(found, by_event=True)
+        elif item == "partition":
+            found = replace(found, by_partition=True)
+        else:
+            found = replace(found, window=_tumbling(item, found.window))
+    if found.by_event and found != Grouping(by_event=True, numbers=numbers):
+        raise AnalysisError(
+            "an event is in one partition and in one window, but per names another group besides it",
+            hint="Write: per='event'",
+        )
+    return found
+
+
+def _tumbling(item: object, earlier: Window | None) -> Window:
+    window = _window_of(item) if isinstance(item, (str, int)) and not isinstance(item, bool) else None
+    if window is None or window.unit is WindowUnit.EVENTS or earlier is not None:
+        problem = "two windows of time" if earlier is not None else shown(item)
+        raise AnalysisError(
+            f"matches cannot be grouped per {problem}",
+            hint="Groups are: 'event', 'partition', a window of time such as '1 hour' (or 100, in units of an order "
+            "key that is a number), or ['partition', '1 hour'].",
+        )
+    return window
 
 
 def _window_of(value: str | int) -> Window | None:
@@ -263,6 +328,12 @@ class _Builder(ExpressionBuilder):
             "a value that is not a plain reference needs a name", span_of(meta), "Write: RETURN expression AS name"
         )
 
+    def totals(self, _: Meta, children: Children) -> tuple[Measure, ...]:
+        return tuple(children)
+
+    def total(self, _: Meta, children: Children) -> ir.Expr:
+        return self.checked(children[0])
+
     # --- patterns ----------------------------------------------------------------------------------------------
 
     def pattern(self, meta: Meta, children: Children) -> dict[str, object]:
@@ -351,6 +422,16 @@ class _Builder(ExpressionBuilder):
                 )
             return ir.Aggregate(function, _so_far(arguments[0]), name_span=name.span, span=span_of(meta))
         return ir.Function(function, tuple(arguments), name.span, span=span_of(meta))
+
+    def call_of_all(self, meta: Meta, children: Children) -> ir.Aggregate:
+        """`count(*)`: the matches themselves. Analysis says where it can stand."""
+        name, star = children
+        if name.lower() != "count":
+            raise self.fail(
+                f"only count takes *, but {printable(name)} is given it", span_of(star), f"Write: {name}(a.x)"
+            )
+        everything = ir.Events(None, ir.Position.ALL, span=span_of(star))
+        return ir.Aggregate("count", everything, name_span=name.span, span=span_of(meta))
 
     # --- references --------------------------------------------------------------------------------------------
 

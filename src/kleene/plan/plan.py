@@ -68,7 +68,8 @@ def make_plan(
     pipeline = None
     if isinstance(query, AnalyzedQuery):
         facts = Facts(query, engine.hints, engine.known or UNKNOWN)
-        pipeline = choose_pipeline(facts, engine.algorithm, mode, output_columns(query))
+        shares = "verbose" if mode == "totals" and format is not Format.ALL else mode
+        pipeline = choose_pipeline(facts, engine.algorithm, shares, output_columns(query))
     else:
         _check_options_of_rows(engine, mode)
     return Plan(
@@ -88,6 +89,11 @@ def make_plan(
 def _check_options_of_rows(engine: EngineOptions, mode: str) -> None:
     if mode == "compressed":
         raise UnsupportedError("compressed output is for SASE queries", hint="Use match.")
+    if mode == "totals":
+        raise UnsupportedError(
+            "aggregates over all matches are for SASE queries",
+            hint="Use match, and aggregate the rows that it returns.",
+        )
     given = {"algorithm": engine.algorithm != "auto", "plan": engine.hints.given(), "statistics": engine.known}
     name = next((name for name, is_given in given.items() if is_given), None)
     if name is not None:
