@@ -90,6 +90,14 @@ class Call:
                     "a stream would have to hold all of it until the end",
                     "Use match.",
                 )
+                _refuse(
+                    "aggregate",
+                    "for tables",
+                    self.definition.grouping,
+                    "a stream was given",
+                    "In process, Query.progress(…, aggregates=…) adds up what comes piece by piece; on a Spark stream, "
+                    "use match, and aggregate its rows.",
+                )
                 if self.spark is not None and self.spark.is_for_tables:
                     name = "range_size" if self.spark.layout == "auto" else f"layout='{self.spark.layout}'"
                     arrival = said(python="write stream=kleene.StreamOptions(order='arrival')", shell="use --arrival")

@@ -25,7 +25,8 @@ from kleene.engine.output import output_schema
 from kleene.engine.protocol import Engine
 from kleene.engine.results import MATCH_ID, Part, ResultBatch, RowWriter, in_output_order, table_batches, without_first
 from kleene.engine.row_output import row_output_schema
-from kleene.engine.totals.groups import Totals, totals_schema, totals_table
+from kleene.engine.totals.groups import Totals, grouping_of, totals_schema, totals_table
+from kleene.engine.totals.partial import partial_table
 from kleene.engine.totals.totals import totals_by_graph, totals_by_match, why_match_by_match
 from kleene.errors import ExecutionError, LimitError, UnsupportedError
 from kleene.plan.choice import choose_algorithm
@@ -205,7 +206,8 @@ class Runner:
             return
         if self.plan.mode == "totals":
             assert isinstance(self.plan.query, AnalyzedQuery)
-            yield Part(table_batches(totals_table(self.plan.query, self.totals(table), table.schema)), True)
+            made = partial_table if grouping_of(self.plan.query).is_partial else totals_table
+            yield Part(table_batches(made(self.plan.query, self.totals(table), table.schema)), True)
             return
         if self.plan.mode == "compressed":
             yield Part(table_batches(self.compressed(table).to_table()), True)

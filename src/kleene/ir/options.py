@@ -57,6 +57,7 @@ class Grouping:
     by_partition: bool = False
     window: Window | None = None
     numbers: str = "text"
+    is_partial: bool = field(default=False, repr=False)  # whether others will add what they know
 
 
 NUMBERS = ("text", "decimal", "float")

@@ -42,8 +42,14 @@ def aggregate_of(measure: Measure) -> ir.Aggregate:
 # --- the columns ---------------------------------------------------------------------------------------------------
 
 
+CELLS = "__kleene_cells"
+"""The column of what is known of a group, while it travels."""
+
+
 def totals_schema(query: AnalyzedQuery, columns: pa.Schema) -> pa.Schema:
     fields = list(group_fields(query, columns))
+    if grouping_of(query).is_partial:
+        return pa.schema([*fields, pa.field(CELLS, pa.string())])
     return pa.schema([*fields, *(_field(measure, grouping_of(query), columns) for measure in query.measures or ())])
 
 
