@@ -37,6 +37,7 @@ from kleene.engine.run import Runner, result_schema, run
 from kleene.engine.sampling import sampled_statistics
 from kleene.engine.ties import tie_notes
 from kleene.engine.totals.groups import totals_table
+from kleene.engine.totals.progress import TotalsProgress
 from kleene.errors import UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.functions.names import FUNCTIONS
@@ -290,11 +291,6 @@ class Query:
             spark=spark,
             stream=stream,
         )
-        if is_row_pattern(call.definition):
-            raise UnsupportedError(
-                "aggregates over all matches are for SASE queries",
-                hint="Use match, and aggregate the rows that it returns.",
-            )
         place = input_of(events)
         call.check_fits(place)
         if place is not Input.TABLE:
@@ -317,6 +313,9 @@ class Query:
         params: Mapping[str, str | int] | None = None,
         format: str = "all",
         as_: str | None = None,
+        aggregates: Mapping[str, str] | str | None = None,
+        per: str | int | Sequence[str | int] | None = None,
+        numbers: str = "text",
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -331,6 +330,8 @@ class Query:
         [[{'a': 1, 'b': 2}], [{'a': 1, 'b': 3}]]
 
         like: a table with the columns of the pieces; its rows do not matter. Results are of its kind, or as `as_` says.
+        aggregates, per, numbers: as in `aggregate`. The rows of events come with their piece, those of windows of time
+            once an event has come behind them, and all others in the end.
         snapshot: what `Progress.snapshot()` of the same query returned; matching goes on from there.
         The other arguments are those of `match`; limits of matches and of time hold for each piece.
         """
@@ -342,6 +343,9 @@ class Query:
             params=params,
             format=format,
             as_=as_,
+            aggregates=aggregates,
+            per=per,
+            numbers=numbers,
             engine=engine,
             spark=spark,
             stream=stream,
@@ -415,6 +419,8 @@ class Query:
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
         compressed: bool = False,
+        aggregates: Mapping[str, str] | str | None = None,
+        per: str | int | Sequence[str | int] | None = None,
         dot: bool = False,
         svg: bool = False,
         code: bool = False,
@@ -440,6 +446,7 @@ class Query:
         them is checked. With a Spark DataFrame it also says what travels to the tasks and how.
 
         compressed: explains `compressed` instead of `match`.
+        aggregates, per: explain `aggregate` with these instead of `match`.
         analyze: runs the query on the events (Arrow, or what converts to it) and adds what went through each operator
             and how long it took.
         dot, svg: the automaton instead, for Graphviz or as a picture.
@@ -455,6 +462,8 @@ class Query:
             match_id=match_id,
             match_order=match_order,
             is_compressed=compressed,
+            aggregates=aggregates,
+            per=per,
             engine=engine,
             spark=spark,
             stream=stream,
@@ -473,7 +482,8 @@ class Progress:
         table, plan = prepare(call, like, samples=False)
         query = PreparedQuery(plan, table.schema, call.order.columns)
         self._names = table.column_names
-        self._progress = CheckedProgress(query) if snapshot is None else CheckedProgress.restore(query, snapshot)
+        kind = CheckedProgress if call.definition.grouping is None else TotalsProgress
+        self._progress = kind(query) if snapshot is None else kind.restore(query, snapshot)
 
     def feed(self, events: Any) -> Any:
         """The matches that are known now."""

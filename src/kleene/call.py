@@ -135,7 +135,12 @@ def read_call(
 ) -> Call:
     """The call that the arguments say; an error where they are wrong, or do not fit the query."""
     [bound] = bind((definition,), params)
-    if aggregates is not None and not is_row_pattern(bound):
+    if aggregates is not None:
+        if is_row_pattern(bound):
+            raise UnsupportedError(
+                "aggregates over all matches are for SASE queries",
+                hint="Use match, and aggregate the rows that it returns.",
+            )
         groups = grouping(per, checked_choice("numbers", numbers, NUMBERS))
         bound = replace(bound, measures=totals(aggregates), grouping=groups)
     call = Call(

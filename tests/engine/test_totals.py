@@ -138,3 +138,41 @@ def test_graphs_of_many_matches(text: str, engine: str) -> None:
             groups.setdefault(last_event(match)["n"], []).append(match)
         found = query.aggregate(table, texts_of(asked), per="event", order_by="t", engine=engine).to_pylist()
         assert_same(found, [expected(asked, groups[n]) for n in sorted(groups)], list(texts_of(asked)))
+
+
+# --- piece by piece ---
+
+
+@pytest.mark.parametrize("per", [None, "event", "partition", 3, ["partition", 3]], ids=str)
+@pytest.mark.parametrize("text", QUERIES[1:6])
+def test_pieces_add_up_to_the_whole(text: str, per: Any) -> None:
+    chance, query = random.Random(text), kleene.sase(text)
+    options: dict[str, Any] = {"per": per, "order_by": "t", "engine": "generated"}
+    asked = {"n": "count(*)", "sum": "sum(a.x)", "mean": "avg(a.y)", "least": "min(a.s)", "most": "max(a.t)"}
+    for _ in range(3):
+        table = random_events(chance, 16)
+        whole = query.aggregate(table, asked, **options).to_pylist()
+        progress, rows, at = query.progress(table, aggregates=asked, **options), [], 0
+        while at < table.num_rows:
+            size = chance.randint(1, 6)
+            rows += progress.feed(table.slice(at, size)).to_pylist()
+            at += size
+            if chance.random() < 0.5:
+                progress = query.progress(table, aggregates=asked, snapshot=progress.snapshot(), **options)
+        rows += progress.finish().to_pylist()
+        assert sorted(map(repr, rows)) == sorted(map(repr, whole))
+
+
+def test_a_window_of_time_comes_once_time_has_passed_it() -> None:
+    events = pa.table({"type": ["A", "B", "B", "B"], "t": [1, 2, 9, 10]})
+    query = kleene.sase("PATTERN SEQ(A a, B b) WITHIN 20")
+    progress = query.progress(events, aggregates={"n": "count(*)"}, per=10, order_by="t")
+    assert progress.feed(events.slice(0, 3)).num_rows == 0
+    assert progress.feed(events.slice(3)).to_pylist() == [{"window_start": 0, "window_end": 10, "n": "2"}]
+    assert progress.finish().to_pylist() == [{"window_start": 10, "window_end": 20, "n": "1"}]
+
+
+def test_pieces_of_a_query_whose_matches_must_be_made_are_refused() -> None:
+    query = kleene.sase("PATTERN SEQ(A+ a[], B b) WITHIN 5 HAVING count(a[]) > 1")
+    with pytest.raises(kleene.UnsupportedError, match="since HAVING"):
+        query.progress(pa.table({"type": ["A"], "t": [1]}), aggregates={"n": "count(*)"}, order_by="t")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.totals import WINDOW_END, WINDOW_START
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Format, Strategy, WindowUnit
 from kleene.options.engine import DEFAULT_RUN_LIMIT, USUAL_ENGINE, EngineOptions
@@ -89,11 +90,6 @@ def make_plan(
 def _check_options_of_rows(engine: EngineOptions, mode: str) -> None:
     if mode == "compressed":
         raise UnsupportedError("compressed output is for SASE queries", hint="Use match.")
-    if mode == "totals":
-        raise UnsupportedError(
-            "aggregates over all matches are for SASE queries",
-            hint="Use match, and aggregate the rows that it returns.",
-        )
     given = {"algorithm": engine.algorithm != "auto", "plan": engine.hints.given(), "statistics": engine.known}
     name = next((name for name, is_given in given.items() if is_given), None)
     if name is not None:
@@ -102,9 +98,19 @@ def _check_options_of_rows(engine: EngineOptions, mode: str) -> None:
 
 def output_columns(query: AnalyzedQuery) -> list[str]:
     if query.measures is not None:
-        return [measure.name for measure in query.measures]
+        return [*_group_columns(query), *(measure.name for measure in query.measures)]
     variables = [f"{c.name}[]" if c.is_kleene else c.name for c in query.components if c.named]
     return [*query.key, *variables, MATCH_START, MATCH_END]
+
+
+def _group_columns(query: AnalyzedQuery) -> list[str]:
+    """What a row of aggregates over all matches is about."""
+    grouping = query.definition.grouping
+    if grouping is None:
+        return []
+    found = list(query.key) if grouping.by_event or grouping.by_partition else []
+    found += [MATCH_END] if grouping.by_event else []
+    return found + ([WINDOW_START, WINDOW_END] if grouping.window is not None else [])
 
 
 def choose_split(

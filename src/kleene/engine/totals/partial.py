@@ -23,9 +23,13 @@ def no_totals(query: AnalyzedQuery) -> Totals:
     return Totals(no_columns(1), [[no_cell(aggregate) for aggregate in aggregates_of(query)]])
 
 
+def partial_schema(query: AnalyzedQuery, columns: pa.Schema) -> pa.Schema:
+    return pa.schema([*group_fields(query, columns), pa.field(CELLS, pa.string())])
+
+
 def partial_table(query: AnalyzedQuery, found: Totals, columns: pa.Schema) -> pa.Table:
     """The groups, and their cells as text."""
-    schema = pa.schema([*group_fields(query, columns), pa.field(CELLS, pa.string())])
+    schema = partial_schema(query, columns)
     groups = [found.groups.column(number) for number in range(found.groups.num_columns)]
     return pa.table([*groups, pa.array([written(cells) for cells in found.cells], pa.string())], schema=schema)
 

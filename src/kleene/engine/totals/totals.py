@@ -8,8 +8,11 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
 from kleene.engine.choice import Choice
+from kleene.engine.compiled.buffer import Buffer
+from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.run_engine import RunEngine
+from kleene.engine.compiled.run_piece import RunPiece
 from kleene.engine.matches import FoundMatches, flat_matches
 from kleene.engine.protocol import Engine
 from kleene.engine.totals.channels import channels_of
@@ -42,7 +45,13 @@ def totals_by_graph(query: AnalyzedQuery, engine: RunEngine, table: pa.Table, bu
     progress = engine.start(budget)
     piece, done = progress.completions(table)
     assert progress.buffer is not None
-    graph = graph_of(piece, progress.buffer, done, engine.jit)
+    return totals_of_piece(query, piece, progress.buffer, done, engine.jit)
+
+
+def totals_of_piece(query: AnalyzedQuery, piece: RunPiece, buffer: Buffer, done: Array, jit: bool) -> Totals:
+    """Those of the matches that end in a piece, of which the buffer is whole."""
+    table = piece.table
+    graph = graph_of(piece, buffer, done, jit)
     used = [graph.events_of(component) for component in range(len(query.components))]
     channels = channels_of(query, table, used)
     return totals_of(query, table, graph.ends, sums_of_graph(graph, channels), channels)
