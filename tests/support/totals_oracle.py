@@ -34,8 +34,7 @@ def aggregated(function: str, value: Callable[[Event], Any], variable: str, matc
     if not values:
         return None
     if any(isinstance(value, float) and not math.isfinite(value) for value in values):
-        total = sum(value for value in values if not math.isfinite(value))
-        return total
+        return sum(value for value in values if not math.isfinite(value))
     exact = sum(map(Fraction, values), Fraction(0))
     if function == "avg":
         exact /= len(values)

@@ -65,7 +65,7 @@ def channels_of(query: AnalyzedQuery, table: pa.Table, used: Sequence[Array]) ->
         argument = of_one_event(aggregate.argument)
         quantity = made.get((component, argument))
         if quantity is None:
-            values = _values(argument, events, used[component])
+            values = _values(aggregate.argument, events, used[component])
             quantity = made[component, argument] = _Quantity(found, component, aggregate.argument, len(events), values)
         found.cells.append(quantity.cell(aggregate.function))
     return found

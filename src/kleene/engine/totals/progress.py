@@ -38,7 +38,7 @@ class TotalsProgress(CheckedProgress):
         if why is not None:
             raise UnsupportedError(
                 f"aggregates over all matches cannot be added up piece by piece, since {why}",
-                hint="Aggregate whole tables, with Query.aggregate, or the matches that progress gives without aggregates.",
+                hint="Aggregate whole tables, with Query.aggregate, or what progress gives out without aggregates.",
             )
         assert isinstance(query.plan.query, AnalyzedQuery)
         self._analyzed, self._grouping = query.plan.query, grouping_of(query.plan.query)
