@@ -269,7 +269,6 @@ def test_a_skip_that_cannot_be_done(skip, pattern):
         "ORDER BY t MEASURES 1 AS a, 2 AS A PATTERN (A)",
         "ORDER BY t MEASURES 1 AS n PATTERN (A{2,1})",
         "ORDER BY t MEASURES 1 AS n PATTERN (A{1000}{1000})",
-        "ORDER BY t MEASURES 1 AS n PATTERN ((^)*)",
         "ORDER BY t MEASURES 1 AS n PATTERN (PERMUTE(A, B, C, D, E, F, G, H, I))",
         "ORDER BY t MEASURES 1 AS n PATTERN (A) PATTERN (A)",
         "MEASURES 1 AS n ORDER BY t PATTERN (A)",

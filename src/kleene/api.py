@@ -74,7 +74,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
@@ -104,7 +104,8 @@ class Query:
         tie_break: further columns that decide between events of equal order keys. Without them, the order of the input
             decides in process, and the events' other values decide on Spark; if the result can depend on that, a
             `KleeneWarning` says how many such events there are, or `kleene.last_notes` does on Spark.
-        params: values of the names that the query leaves open, such as {"T": "12 hours"} for WITHIN T.
+        params: values of the parameters that the query leaves open: {"least": 100} for `:least`, {"T": "12 hours"} for
+            WITHIN T. Values are Python's int, float, str, bool, Decimal, date, datetime, time, timedelta and None.
         format: "all" matches, or "non_overlapping" ones only.
         match_id: for SASE queries, adds a column of that name that depends on nothing but the events of the match, so
             that it is the same in every run, in process and on Spark.
@@ -152,7 +153,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
         engine: EngineOptions | str | None = None,
@@ -205,7 +206,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -310,7 +311,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         as_: str | None = None,
         aggregates: Mapping[str, str] | str | None = None,
@@ -370,7 +371,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
@@ -411,7 +412,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
@@ -695,7 +696,8 @@ def sql(
     In process, a text is one SELECT. It can read nothing but the tables: no file, no setting and no variable. It needs
     pip install 'kleene[sql]'.
 
-    args: values of parameters (`:name` or `?`) outside the clauses, as in `spark.sql`.
+    args: values of parameters (`:name` or `?`), as in `spark.sql`. Inside a clause a parameter is written `:name`; its
+        value comes from the same dict, and is one of those that `Query.match` takes in `params`.
     tables: in process, the tables by name: whatever `Query.match` takes as events, but Spark DataFrames.
     as_: in process, "arrow", "pandas" or "polars", if the result is to be of another kind than the tables.
     engine: the engine of the clauses, and the limits of the call, as in `Query.match`.
@@ -798,12 +800,12 @@ def sase(text: str) -> Query:
     WHERE [id]
     WITHIN 12 hours>
 
-    A name after WITHIN leaves the window open: `params` of each call gives it a value.
+    A :name leaves a value open, and a name after WITHIN the window: `params` of each call gives values.
 
     >>> import pyarrow as pa
     >>> events = pa.table({"type": ["Shelf", "Exit"], "t": [1, 5]})
-    >>> soon = sase("EVENT SEQ(Shelf a, Exit b) WITHIN T")
-    >>> [soon.match(events, order_by="t", params={"T": size}).num_rows for size in (4, 5)]
+    >>> soon = sase("EVENT SEQ(Shelf a, Exit b) WHERE a.t >= :start WITHIN T")
+    >>> [soon.match(events, order_by="t", params={"start": 1, "T": size}).num_rows for size in (4, 5)]
     [0, 1]
     """
     definition = sase_language.parse(text)

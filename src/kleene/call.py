@@ -16,7 +16,8 @@ from kleene.engine.inputs import OrderKey, make_order_key
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.options import NUMBERS, Format
 from kleene.ir.query import QueryDefinition
-from kleene.lang.sase import bind, grouping, totals
+from kleene.lang.parameters import bind
+from kleene.lang.totals import grouping, totals
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options
 from kleene.options.spark import SparkOptions, spark_options
@@ -134,15 +135,9 @@ def read_call(
     stream: StreamOptions | None,
 ) -> Call:
     """The call that the arguments say; an error where they are wrong, or do not fit the query."""
-    [bound] = bind((definition,), params)
     if aggregates is not None:
-        if is_row_pattern(bound):
-            raise UnsupportedError(
-                "aggregates over all matches are for SASE queries",
-                hint="Use match, and aggregate the rows that it returns.",
-            )
-        groups = grouping(per, checked_choice("numbers", numbers, NUMBERS))
-        bound = replace(bound, measures=totals(aggregates), grouping=groups)
+        definition = _with_totals(definition, aggregates, per, numbers)
+    [bound] = bind((definition,), params)
     call = Call(
         bound,
         make_order_key(() if order_by is None else order_by, tie_break),
@@ -161,6 +156,17 @@ def read_call(
     if is_row_pattern(bound):
         _check_row_pattern(call, order_by is not None or tie_break is not None)
     return call
+
+
+def _with_totals(definition: QueryDefinition, aggregates: object, per: object, numbers: object) -> QueryDefinition:
+    """The query with aggregates over all matches in the place of what it returns of each."""
+    if is_row_pattern(definition):
+        raise UnsupportedError(
+            "aggregates over all matches are for SASE queries",
+            hint="Use match, and aggregate the rows that it returns.",
+        )
+    groups = grouping(per, checked_choice("numbers", numbers, NUMBERS))
+    return replace(definition, measures=totals(aggregates), grouping=groups)
 
 
 def _check_compressed(call: Call) -> None:

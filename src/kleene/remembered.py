@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
+from kleene.wording import speaks_to_shell
+
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -34,7 +36,7 @@ def remembered(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]
     """
 
     @lru_cache(KEPT)
-    def kept(first: Same, *others: Any) -> Any:
+    def kept(first: Same, is_shell: bool, *others: Any) -> Any:  # messages differ for the one and the other
         return cast(Any, make)(first.value, *others)
 
     @wraps(make)
@@ -44,6 +46,6 @@ def remembered(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]
             hash(tuple(others))
         except TypeError:
             return make(*arguments, **named)
-        return make(*arguments, **named) if named else cast(Result, kept(Same(first), *others))
+        return make(*arguments, **named) if named else cast(Result, kept(Same(first), speaks_to_shell(), *others))
 
     return ask

@@ -22,6 +22,10 @@ def speaking_to_shell() -> Iterator[None]:
         _is_shell.reset(before)
 
 
+def speaks_to_shell() -> bool:
+    return _is_shell.get()
+
+
 def said(*, python: str, shell: str) -> str:
     """The words for the one who is spoken to.
 

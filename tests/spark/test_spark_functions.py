@@ -1,4 +1,4 @@
-"""Every function means in the engine what Spark means by it: in process, on Spark, and inside of Spark's own functions."""
+"""Every function means in the engine what Spark means by it: in process, on Spark, inside of functions of Spark."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ QUERIES = {
     "nulls last": "ORDER BY x NULLS LAST, t DESC MEASURES count(*) AS n PATTERN (S{3})",
     "all rows": f"PARTITION BY site ORDER BY t MEASURES CLASSIFIER() AS k ALL ROWS PER MATCH PATTERN (UP*) {UP}",
     "unmatched": f"PARTITION BY site ORDER BY t ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (S UP+) {UP}",
-    "every match": "PARTITION BY site ORDER BY t MEASURES array_agg(CLASSIFIER()) AS k ALL MATCHES PATTERN ((A | B){1,2})",
+    "every match": "PARTITION BY site ORDER BY t MEASURES array_agg(CLASSIFIER()) k ALL MATCHES PATTERN ((A | B){1,2})",
     "exclusion": f"PARTITION BY site ORDER BY t ALL ROWS PER MATCH PATTERN (S {{- UP -}} UP) {UP}",
 }
 CUT = {

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 import kleene
+from kleene.spark.session import kleene_error
 
 FALLS = """MATCH_RECOGNIZE (
     PARTITION BY symbol ORDER BY t
@@ -415,3 +416,34 @@ def test_explain_looks_at_the_schema_of_a_frame_only(spark) -> None:
 def test_result_without_columns_is_refused(spark) -> None:
     with pytest.raises(kleene.AnalysisError, match="would have no columns"):
         kleene.sql(spark, "SELECT count(*) FROM trades MATCH_RECOGNIZE (ORDER BY t PATTERN (A))")
+
+
+SUBQUERY = """SELECT * FROM VALUES (1), (2), (3) AS m(t) MATCH_RECOGNIZE (
+    ORDER BY t MEASURES array_agg(t) AS ts PATTERN (A+) DEFINE A AS t {})"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("< (SELECT max(v) FROM VALUES (2), (3) AS x(v))", [[1, 2]]),
+        ("IN (SELECT v FROM VALUES (1), (NULL), (3) AS x(v))", [[1], [3]]),
+        ("NOT IN (SELECT v FROM VALUES (1), (NULL), (3) AS x(v))", []),
+        ("NOT IN (SELECT v FROM VALUES (1) AS x(v) WHERE v > 9)", [[1, 2, 3]]),
+    ],
+)
+def test_subqueries_of_a_clause(either_spark, condition: str, expected: list) -> None:
+    found = kleene.sql(either_spark, SUBQUERY.format(condition))
+    assert sorted(row["ts"] for row in found.collect()) == expected
+
+
+def test_a_subquery_of_several_rows_is_told_when_it_is_run(either_spark) -> None:
+    found = kleene.sql(either_spark, SUBQUERY.format("> (SELECT v FROM VALUES (1), (2) AS x(v))"))
+    with pytest.raises(Exception, match="SCALAR_SUBQUERY_TOO_MANY_ROWS") as caught:
+        found.collect()
+    assert isinstance(kleene_error(caught.value), kleene.ExecutionError)
+
+
+def test_a_subquery_that_runs_foreign_code_is_refused(spark) -> None:
+    text = SUBQUERY.format("> (SELECT reflect('java.lang.Math', 'abs', 1))")
+    with pytest.raises(kleene.UnsupportedError, match="reflect runs code of the JVM"):
+        kleene.sql(spark, text)

@@ -11,6 +11,7 @@ from kleene.analysis.predicates import Moment, Placed, conjuncts, inverted_inwar
 from kleene.analysis.scope import Clause, Scope, ScopedVariable, make_scope, resolve
 from kleene.analysis.totals import analyzed_totals, check_grouping
 from kleene.analysis.value_types import condition, typed
+from kleene.analysis.whole_events import with_whole_events
 from kleene.errors import SchemaError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Strategy, WindowUnit
@@ -286,13 +287,14 @@ def _measures(definition: QueryDefinition, scope: Scope) -> tuple[Measure, ...] 
     if definition.grouping is not None:
         return analyzed_totals(definition.measures, scope)
     names: set[str] = set()
-    for measure in definition.measures:
+    measures = with_whole_events(definition.measures, scope)
+    for measure in measures:
         if measure.name in names:
             raise scope.fail(f"two values are called '{printable(measure.name)}'", measure.span, "Rename one with AS.")
         names.add(measure.name)
     return tuple(
         replace(measure, expression=typed(resolve(measure.expression, scope, Clause.RETURN), scope))
-        for measure in definition.measures
+        for measure in measures
     )
 
 

@@ -13,11 +13,11 @@ from kleene.engine.nested import nested_columns, with_nested
 from kleene.engine.sorting import sorted_table
 from kleene.engine.sources import Source, first_line, make_source
 from kleene.engine.unencoded import is_list, unencoded, unencoded_type
-from kleene.errors import SchemaError, did_you_mean, listed, printable, shown
+from kleene.errors import KleeneError, SchemaError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.paths import Mention, mentions, path_of, spoken
-from kleene.ir.query import QueryDefinition
+from kleene.ir.query import Measure, QueryDefinition
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -111,9 +111,15 @@ def mentioned_names(
     return Mentioned(frozenset(exact), frozenset(folded))
 
 
+def _is_whole(measure: Measure) -> bool:
+    """Whether RETURN asks for whole events: *, a.* or, as it seems, a."""
+    expression = measure.expression
+    return isinstance(expression, ir.Events) or (isinstance(expression, ir.Attribute) and expression.variable is None)
+
+
 def _gives_out_events(definition: QueryDefinition) -> bool:
     if definition.selection is Selection.EVERY_RUN:
-        return definition.measures is None
+        return definition.measures is None or any(map(_is_whole, definition.measures))
     return definition.rows_per_match is not RowsPerMatch.ONE
 
 
@@ -249,6 +255,8 @@ def _plain(source: Source, what: str) -> Source:
     def read(names: Sequence[str]) -> pa.Table:
         try:
             table = source.read(names)
+        except KleeneError:
+            raise
         except Exception as error:  # what holds the events is somebody else's code
             raise SchemaError(f"{what} cannot be read: {type(error).__name__}: {first_line(error)}") from None
         return pa.table([_plain_column(column, name) for name, column in zip(names, table.columns, strict=True)], names)

@@ -92,6 +92,8 @@ class _Measures:
 
     def column(self, expression: ir.Expr) -> pa.Array:
         match expression:
+            case ir.InputConstant(name=name):
+                return self.taken(name, self._matches.starts)
             case ir.Attribute(variable=variable, name=name):
                 return self.taken(name, self._rows(variable, True, 0))
             case ir.Navigation(argument=ir.Attribute(name=name), variable=variable):
@@ -198,6 +200,8 @@ class _Measures:
         while unread:
             part = unread.pop()
             match part:
+                case ir.InputConstant(name=name):
+                    known[id(part)] = self._plain(name, self._matches.starts)
                 case ir.Attribute(variable=variable, name=name):
                     known[id(part)] = self._plain(name, self._rows(variable, True, 0))
                 case ir.Navigation(argument=ir.Attribute(name=name), variable=variable):

@@ -276,6 +276,8 @@ class RowBindings:
 
     def value(self, expression: ir.Expr) -> Any:
         match expression:
+            case ir.InputConstant(name=name):
+                return self.columns[name][0]
             case ir.Attribute(variable=variable, name=name):
                 row = self.row if self.row is not None else self._last(variable)
                 return None if row is None else self.columns[name][row]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 
+from kleene.schema import LARGEST_INTEGER
 from kleene.source import NO_SPAN, Span
 
 
@@ -28,6 +30,17 @@ MICROSECONDS = {
     **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
 }
 """The units of time that texts may name."""
+
+
+def duration_of(text: str) -> int | None:
+    """The microseconds of a text such as 5 minutes; None if it is none, or they are not whole or do not fit 64 bits."""
+    found = re.fullmatch(r"\s*(-?(?:\d+(?:\.\d+)?|\.\d+))\s*([a-z]+)\s*", text, re.IGNORECASE)
+    scale = MICROSECONDS.get(found[2].lower()) if found else None
+    if found is None or scale is None or len(found[1]) > 40:
+        return None
+    microseconds = Decimal(found[1]) * scale
+    is_whole = microseconds == microseconds.to_integral_value() and abs(microseconds) <= LARGEST_INTEGER
+    return int(microseconds) if is_whole else None
 
 
 class WindowUnit(Enum):
@@ -65,9 +78,10 @@ NUMBERS = ("text", "decimal", "float")
 
 @dataclass(frozen=True, slots=True)
 class WindowParameter:
-    """WITHIN T: a window that each call gives a size to."""
+    """WITHIN :size, or WITHIN T without the mark: a window that each call gives a size to."""
 
     name: str
+    is_marked: bool = field(default=False, compare=False, repr=False)
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kleene.ir.expr import Expr, Literal
+from kleene.ir.expr import Expr, Literal, Parameter
 from kleene.ir.options import AfterMatch, Grouping, RowsPerMatch, Selection, Strategy, Window, WindowParameter
 from kleene.ir.pattern import Pattern, Sequence
 from kleene.source import NO_SPAN, SourceText, Span
@@ -15,7 +15,7 @@ class EquivalenceTest:
     """`[id]`: all events of the match agree on the attribute; `[id = 'x']`: and it is the constant."""
 
     attribute: str
-    constant: Literal | None = None
+    constant: Literal | Parameter | None = None
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
@@ -102,6 +102,7 @@ class QueryDefinition:
     rows_per_match: RowsPerMatch = RowsPerMatch.ONE
     max_length: int | None = None
     frame: Frame | None = None  # of a window with a row pattern
+    hidden: tuple[str, ...] = ()  # columns that were added to the input for its subqueries
     source: SourceText = field(default=SourceText(""), compare=False, repr=False)
     # Where the strategy and the streams stand in the text, for errors about them.
     strategy_span: Span = field(default=NO_SPAN, compare=False, repr=False)

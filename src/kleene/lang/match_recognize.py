@@ -22,10 +22,20 @@ from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strateg
 from kleene.ir.paths import Path, Step, path_of, path_text
 from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
-from kleene.lang.expressions import Children, Name, build, check_is_text, span_of, static_steps, with_steps
+from kleene.lang.expressions import (
+    Children,
+    Name,
+    build,
+    check_is_text,
+    inverted,
+    span_of,
+    static_steps,
+    window_parameter,
+    with_steps,
+)
 from kleene.lang.row_pattern import PatternBuilder
-from kleene.schema import INTEGER, NULL
-from kleene.source import SourceText, Span
+from kleene.schema import BOOLEAN, INTEGER, NULL
+from kleene.source import NO_SPAN, SourceText, Span
 
 MOST_PARAMETERS = 3
 _NAVIGATION = ("first", "last", "next", "prev")
@@ -40,7 +50,7 @@ def parse(text: str) -> QueryDefinition:
     'B'
     """
     check_is_text(text)
-    return parse_within(SourceText(text), within_parentheses(text, "MATCH_RECOGNIZE"))
+    return parse_within(SourceText(text), within_parentheses(text, "MATCH_?RECOGNIZE"))
 
 
 def within_parentheses(text: str, word: str) -> str:
@@ -51,14 +61,30 @@ def within_parentheses(text: str, word: str) -> str:
     return re.sub(r"[^\n]", " ", around[1]) + around[2] if around else text
 
 
-def parse_within(source: SourceText, text: str) -> QueryDefinition:
-    """The clause in `text`, which is the source with everything before the clause made blank, and cut after it."""
+@dataclass(frozen=True, slots=True)
+class HiddenColumn:
+    """A column of the input that a name in the text stands for: the value of a subquery, or a list of its values.
+
+    Where it is `of_rows`, it has a value of its own in each row.
+    """
+
+    name: str
+    is_list: bool = False
+    of_rows: bool = False
+    span: Span = NO_SPAN  # of the subquery
+
+
+def parse_within(source: SourceText, text: str, hidden: Mapping[str, HiddenColumn] | None = None) -> QueryDefinition:
+    """The clause in `text`, which is the source with everything before the clause made blank, and cut after it.
+
+    `hidden` are names in it that stand for columns which were added to the input.
+    """
     if not text.strip():
         raise QuerySyntaxError(
             "the clause is empty",
             hint="A clause has at least an order and a pattern: ORDER BY ts PATTERN (A B+) DEFINE B AS B.x > PREV(B.x)",
         )
-    definition: QueryDefinition = build(ClauseBuilder(source), _GRAMMARS, "clause", text)
+    definition: QueryDefinition = build(ClauseBuilder(source, hidden), _GRAMMARS, "clause", text)
     return definition
 
 
@@ -80,6 +106,11 @@ class ClauseBuilder(PatternBuilder):
         *("AFTER MATCH SKIP", "PATTERN", "SUBSET", "WITHIN", "MAXLENGTH", "DEFINE"),
     )
 
+    def __init__(self, source: SourceText, hidden: Mapping[str, HiddenColumn] | None = None) -> None:
+        super().__init__(source)
+        self._hidden = hidden or {}
+        self._lists = {column.name for column in self._hidden.values() if column.is_list}
+
     def look_through(self, tree: Tree[Token]) -> None:
         named = [node for wanted in ("pattern_name", "subset") for node in tree.find_data(wanted)]
         self._pattern_names = {folded(Name(next(node.scan_values(_is_token)))) for node in named}
@@ -93,12 +124,17 @@ class ClauseBuilder(PatternBuilder):
             strategy=Strategy.PARTITION_CONTIGUITY,
             selection=Selection.PREFERRED,
             measures=(),
+            hidden=self.hidden_columns,
             source=self.source,
         )
         for part in children:
             if part is not None:
                 definition = replace(definition, **part)
         return self._with_skip(definition)
+
+    @property
+    def hidden_columns(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self._hidden.values())
 
     def _with_skip(self, definition: QueryDefinition) -> QueryDefinition:
         after = definition.after_match
@@ -118,7 +154,7 @@ class ClauseBuilder(PatternBuilder):
     # --- clauses -----------------------------------------------------------------------------------------------
 
     def partition_by(self, _: Meta, children: Children) -> dict[str, Any]:
-        return {"partition_by": tuple(self.checked(child) for child in children if isinstance(child, ir.Expr))}
+        return {"partition_by": tuple(self._key(child) for child in children if isinstance(child, ir.Expr))}
 
     def order_by(self, _: Meta, children: Children) -> dict[str, Any]:
         return {"order_by": tuple(child for child in children if isinstance(child, SortKey))}
@@ -127,7 +163,17 @@ class ClauseBuilder(PatternBuilder):
         expression, *words = children
         said = {word.type for word in words if word is not None}
         nulls_first = None if "NULLS" not in said else "FIRST_WORD" in said
-        return SortKey(self.checked(expression), "DESC" in said, nulls_first)
+        return SortKey(self._key(expression), "DESC" in said, nulls_first)
+
+    def _key(self, expression: ir.Expr) -> ir.Expr:
+        for node in ir.walk(expression):
+            if isinstance(node, ir.InputConstant):
+                raise self.illegal(
+                    "a subquery may stand in MEASURES and DEFINE, not in a key",
+                    node.span,
+                    "Compute the key as a column of the table first.",
+                )
+        return self.checked(expression)
 
     def measures(self, _: Meta, children: Children) -> dict[str, Any]:
         return {"measures": tuple(child for child in children if isinstance(child, Measure))}
@@ -194,7 +240,12 @@ class ClauseBuilder(PatternBuilder):
     def within_number(self, meta: Meta, children: Children) -> dict[str, Any]:
         return {"window": self.number_window(children[1], span_of(meta))}
 
+    def within_parameter(self, meta: Meta, children: Children) -> dict[str, Any]:
+        return {"window_parameter": window_parameter(children[1], span_of(children[1]))}
+
     def max_length(self, _: Meta, children: Children) -> dict[str, Any]:
+        if children[1].type == "PARAMETER":
+            raise self.illegal("MAXLENGTH must be written as a number, not as a parameter", span_of(children[1]))
         length = self.whole(children[1])
         if length < 1:
             raise self.illegal("MAXLENGTH is at least 1", span_of(children[1]))
@@ -205,17 +256,30 @@ class ClauseBuilder(PatternBuilder):
 
     def definition(self, _: Meta, children: Children) -> Definition:
         name, _, condition = children
-        return Definition(folded(name), self.checked(condition), name.span)
+        # Here there is always a row: the one that is tried.
+        return Definition(folded(name), self.checked(_of_variable(condition, None)), name.span)
 
     # --- references and functions --------------------------------------------------------------------------------
 
     def bare(self, meta: Meta, children: Children) -> ir.Expr:
         name, *steps = children
+        hidden = self._hidden.get(name)
+        if hidden is not None:
+            return hidden_reference(hidden, None)
         return _attribute(None, name, steps, span_of(meta))
+
+    def in_list(self, meta: Meta, children: Children) -> ir.Expr:
+        operand, negated, _, *choices = children
+        match choices:
+            case [ir.InputConstant(name=name) as values] if name in self._lists:
+                return inverted(negated is not None, _in_values(operand, values, span_of(meta)))
+        return super().in_list(meta, children)
 
     def attribute(self, meta: Meta, children: Children) -> ir.Expr:
         """A column of a variable; where the first name is no variable, a part of the column of that name."""
         first, name, *steps = children
+        if name in self._hidden:
+            return hidden_reference(self._hidden[name], folded(first))
         if folded(first) in self._pattern_names:
             return _attribute(first, name, steps, span_of(meta))
         return _attribute(None, first, [str(name), *steps], span_of(meta))
@@ -326,6 +390,7 @@ class ClauseBuilder(PatternBuilder):
             return replace(argument, shift=-distance if function == "prev" else distance, span=span)
         self._check_inside(argument, name.upper(), span)
         variable = self._one_variable(argument, name.upper(), span)
+        argument = _of_variable(argument, variable)
         if physical:
             shift = -distance if function == "prev" else distance
             return ir.Navigation(argument, variable, shift=shift, span=span)
@@ -335,6 +400,12 @@ class ClauseBuilder(PatternBuilder):
         match offset:
             case ir.Literal(value=int() as value) if value >= 0 and not isinstance(value, bool):
                 return value
+            case ir.Parameter():
+                raise self.illegal(
+                    f"the offset of {name.upper()} must be written as a number, not as a parameter",
+                    offset.span,
+                    "It says how many rows the match needs, before any value is known.",
+                )
         raise self.illegal(f"the offset of {name.upper()} must be a literal whole number from 0 up", offset.span)
 
     def _check_inside(self, argument: ir.Expr, function: str, span: Span) -> None:
@@ -352,12 +423,12 @@ class ClauseBuilder(PatternBuilder):
                     raise self.illegal(f"{function} needs a value, not rows", node.span)
                 case ir.MatchNumber():
                     raise self.illegal(f"{function} needs a value from a row", node.span)
-        if not any(isinstance(node, (ir.Attribute, ir.Classifier)) for node in ir.walk(argument)):
+        if not any(_is_of_row(node) for node in ir.walk(argument)):
             raise self.illegal(f"{function} needs a column or CLASSIFIER() inside", span)
 
     def _one_variable(self, argument: ir.Expr, function: str, span: Span) -> str | None:
-        references = (ir.Attribute, ir.Classifier, ir.Events)
-        found = {node.variable for node in ir.walk(argument) if isinstance(node, references)}
+        nodes = (node for node in ir.walk(argument) if not isinstance(node, ir.InputConstant))
+        found = {node.variable for node in nodes if isinstance(node, (ir.Attribute, ir.Classifier, ir.Events))}
         if len(found) > 1:
             names = sorted(name or "the universal variable" for name in found)
             raise self.illegal(f"{function} is about one variable, but {' and '.join(names)} are named", span)
@@ -384,8 +455,10 @@ class ClauseBuilder(PatternBuilder):
                 raise self.illegal("an aggregate cannot contain another", node.span)
             if isinstance(node, ir.Events) and node is not first:
                 raise self.illegal(f"{name.upper()} needs a value here, not rows", node.span)
-        self._one_variable(aggregate, name.upper(), called.span)
-        return aggregate
+        variable = self._one_variable(aggregate, name.upper(), called.span)
+        found = _of_variable(aggregate, variable)
+        assert isinstance(found, ir.Aggregate)
+        return found
 
     def _check_count(self, function: str, name: Name, given: int) -> None:
         least, most = AGGREGATES.get(function, (1, None))
@@ -446,6 +519,31 @@ def _row_number(name_span: Span, span: Span) -> ir.Expr:
     rows = ir.Aggregate("count", ir.Events(None, ir.Position.EACH, span=span), name_span=name_span, span=span)
     none = ir.Comparison("=", rows, ir.Literal(0, INTEGER, span=span), span=span)
     return ir.Case(((none, ir.Literal(None, NULL, span=span)),), rows, span=span)
+
+
+def hidden_reference(hidden: HiddenColumn, variable: str | None) -> ir.Attribute:
+    kind = ir.Attribute if hidden.of_rows else ir.InputConstant
+    return kind(variable, hidden.name, variable_span=hidden.span, name_span=hidden.span, span=hidden.span)
+
+
+def _is_of_row(node: ir.Expr) -> bool:
+    return isinstance(node, (ir.Attribute, ir.Classifier)) and not isinstance(node, ir.InputConstant)
+
+
+def _of_variable(expression: ir.Expr, variable: str | None) -> ir.Expr:
+    """The expression, which is about rows of the variable, with constants of the input as columns of these rows."""
+    if isinstance(expression, ir.InputConstant):
+        span = expression.span
+        return ir.Attribute(variable, expression.name, variable_span=span, name_span=span, span=span)
+    return ir.with_children(expression, lambda child: _of_variable(child, variable))
+
+
+def _in_values(operand: ir.Expr, values: ir.Expr, span: Span) -> ir.Expr:
+    """Whether the value is among those of an array; of none, nothing is, not even NULL."""
+    size = ir.Function("size", (values,), span, span=span)
+    is_empty = ir.Comparison("=", size, ir.Literal(0, INTEGER, span=span), span=span)
+    contains = ir.Function("array_contains", (values, operand), span, span=span)
+    return ir.Case(((is_empty, ir.Literal(False, BOOLEAN, span=span)),), contains, span=span)
 
 
 def _attribute(variable: Name | None, name: Name, steps: list[Step | ir.Expr], span: Span) -> ir.Expr:

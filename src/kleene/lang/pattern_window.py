@@ -5,6 +5,7 @@ What a window may not have is said here, with the reason; names are checked by a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Strategy
 from kleene.ir.pattern import anchors_in
 from kleene.ir.query import Frame, QueryDefinition
 from kleene.lang.expressions import Children, Name, build, check_is_text, span_of
-from kleene.lang.match_recognize import ClauseBuilder, within_parentheses
+from kleene.lang.match_recognize import ClauseBuilder, HiddenColumn, within_parentheses
 from kleene.schema import INTEGER
 from kleene.source import NO_SPAN, SourceText, Span
 
@@ -39,6 +40,7 @@ _OF_MATCHES = {
     "within_time": "WITHIN",
     "within_rows": "WITHIN",
     "within_number": "WITHIN",
+    "within_parameter": "WITHIN",
     "max_length": "MAXLENGTH",
 }
 """Clauses by the rules of the grammar that read them."""
@@ -62,11 +64,16 @@ def parse(text: str) -> QueryDefinition:
     return definition
 
 
-def parse_within(source: SourceText, text: str) -> tuple[QueryDefinition, Name | None]:
-    """The window in `text`, which is the source with all before it made blank; and the window that it inherits from."""
+def parse_within(
+    source: SourceText, text: str, hidden: Mapping[str, HiddenColumn] | None = None
+) -> tuple[QueryDefinition, Name | None]:
+    """The window in `text`, which is the source with all before it made blank; and the window that it inherits from.
+
+    `hidden` are names in it that stand for columns which were added to the input.
+    """
     if not text.strip():
         raise QuerySyntaxError("the window is empty", hint=_ADD)
-    found: tuple[QueryDefinition, Name | None] = build(_Builder(source), _GRAMMARS, "specification", text)
+    found: tuple[QueryDefinition, Name | None] = build(_Builder(source, hidden), _GRAMMARS, "specification", text)
     return found
 
 
@@ -102,6 +109,7 @@ class _Builder(ClauseBuilder):
             after_match=said.pop("after_match", AfterMatch()),
             rows_per_match=RowsPerMatch.EACH_ROW,
             frame=replace(frame, seeks=said.pop("seeks", False)),
+            hidden=self.hidden_columns,
             source=self.source,
             **said,
         )

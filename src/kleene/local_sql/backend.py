@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 from kleene.api import Query
 from kleene.call import like_events
 from kleene.engine.sources import Source, make_source
-from kleene.errors import SchemaError, printable, shown
+from kleene.errors import AnalysisError, SchemaError, printable, shown
 from kleene.ir.query import QueryDefinition
 from kleene.local_sql.complaints import told
 from kleene.local_sql.database import Database, closed_database
@@ -61,6 +62,7 @@ class LocalBackend:
     engine: EngineOptions
     tables: dict[str, _Table]
     registered: set[str] = field(default_factory=set)
+    shown_names: dict[str, str] = field(default_factory=dict)  # of columns whose names matches have twice
 
     def check(self, text: str, tokens: list[Token], original: SourceText, construct: str | None) -> None:
         """Nothing: what is run is checked when it is translated."""
@@ -80,15 +82,36 @@ class LocalBackend:
     def columns(self, frame: Any) -> list[str]:
         return list((frame.columns if isinstance(frame, Source) else frame.schema).names)
 
+    def count_columns(self, excerpt: Excerpt, location: Location | None, hint: str) -> int:
+        try:
+            return len(self.table(excerpt).columns)
+        except AnalysisError as error:
+            raise AnalysisError(error.message, error.location or location, error.hint or hint) from None
+
+    def order_of(self, frame: Any) -> list[str]:
+        return []
+
     def matches(self, definition: QueryDefinition, frame: Source, location: Location | None) -> Any:
-        return Query(definition).match(frame, engine=self.engine)
+        found = Query(definition).match(frame, engine=self.engine)
+        return self._distinctly_named(found)
+
+    def _distinctly_named(self, table: pa.Table) -> pa.Table:
+        """The table with a name of its own for each column, since DuckDB would make up some."""
+        names = list(table.column_names)
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                names[number] = f"kleene_again{len(self.shown_names)}_{secrets.token_hex(8)}"
+                self.shown_names[names[number]] = self.shown_names.get(name, name)
+        return table.rename_columns(names)
 
     def rows(self, excerpt: Excerpt) -> pa.Table:
         query = self._translated(excerpt)
         with told(excerpt, self.database):
             found = self.database.rows(query.text, query.parameters)
-        is_known = query.names is not None and len(query.names) == found.num_columns
-        return found.rename_columns(query.names) if is_known else found
+        names = query.names
+        if names is None or len(names) != found.num_columns:
+            names = found.column_names
+        return found.rename_columns([self.shown_names.get(name, name) for name in names])
 
     def _translated(self, excerpt: Excerpt) -> Translated:
         found = translated(excerpt, {name: table.name for name, table in self.tables.items()})

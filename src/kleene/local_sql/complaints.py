@@ -12,6 +12,7 @@ from kleene.errors import AnalysisError, ExecutionError, KleeneError, LimitError
 from kleene.local_sql.database import Database
 from kleene.source import Location
 from kleene.sqltext.statement import Excerpt
+from kleene.sqltext.subqueries import too_many_rows
 from kleene.sqltext.tokens import tokens_of
 
 _WRONG_TEXT = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.SyntaxException)
@@ -41,6 +42,8 @@ def _error(excerpt: Excerpt, database: Database, error: duckdb.Error) -> KleeneE
     if isinstance(error, _WRONG_TEXT):
         candidates = next((line for line in lines[1:] if line.startswith(("Candidate", "Did you mean"))), None)
         return AnalysisError(f"the text does not fit its tables: {words}", _place(excerpt, words), candidates)
+    if words.startswith("More than one row returned by a subquery"):
+        return too_many_rows()
     return ExecutionError(f"the text cannot be run: {words}")
 
 

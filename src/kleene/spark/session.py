@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from kleene import errors
 from kleene.errors import ExecutionError, KleeneError
 from kleene.spark.settings import MOST_BYTES, NO_LIMIT
+from kleene.sqltext.subqueries import too_many_rows
 
 
 def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
@@ -78,6 +79,8 @@ def kleene_error(error: BaseException) -> KleeneError | None:
     >>> kleene_error(RuntimeError("Traceback …\\nkleene.errors.ExecutionError: 3 rows have no order key\\nDrop them."))
     ExecutionError('3 rows have no order key')
     """
+    if "[SCALAR_SUBQUERY_TOO_MANY_ROWS]" in str(error):
+        return too_many_rows()
     found = re.search(r"kleene\.errors\.(\w+): (.*?)(?:\n\n|\n\s+at |\Z| SQLSTATE)", str(error), re.DOTALL)
     if found is None:
         return None

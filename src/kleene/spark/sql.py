@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyspark
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kleene.call import Call
-from kleene.errors import QuerySyntaxError, UnsupportedError, printable
+from kleene.errors import AnalysisError, QuerySyntaxError, UnsupportedError, printable
 from kleene.ir.query import QueryDefinition
 from kleene.options import EngineOptions
 from kleene.source import Location, SourceText, Span
@@ -58,6 +58,23 @@ class SparkBackend:
 
     def columns(self, frame: DataFrame) -> list[str]:
         return frame.columns
+
+    def count_columns(self, excerpt: Excerpt, location: Location | None, hint: str) -> int:
+        if self.schema is not None:
+            raise UnsupportedError(
+                "schema declares all columns of the table, so the clause cannot have subqueries",
+                location,
+                "Add what they compute to the table as a column, and declare it.",
+            )
+        try:
+            return len(self.table(excerpt).columns)
+        except PySparkException as error:
+            said = printable(next(iter(str(error).strip().splitlines()), ""), 300)
+            raise AnalysisError(f"Spark cannot compute the subquery: {said}", location, hint) from None
+
+    def order_of(self, frame: DataFrame) -> list[str]:
+        """All columns that have an order; maps have none."""
+        return [field.name for field in frame.schema.fields if "map<" not in field.dataType.simpleString()]
 
     def matches(self, definition: QueryDefinition, frame: DataFrame, location: Location | None) -> DataFrame:
         call = Call(definition, engine=self.engine)

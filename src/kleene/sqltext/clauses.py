@@ -9,11 +9,13 @@ from functools import partial
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.errors import QuerySyntaxError
 from kleene.lang import match_recognize
+from kleene.lang.parameters import bind_clause
 from kleene.source import SourceText, Span
 from kleene.sqltext.closing import end_of_clause
-from kleene.sqltext.common_tables import select_with_common_tables
+from kleene.sqltext.common_tables import common_tables, select_with_common_tables
 from kleene.sqltext.constructs import Backend, Construct
 from kleene.sqltext.statement import Statement, blank
+from kleene.sqltext.subqueries import check_subqueries, without_subqueries
 from kleene.sqltext.tokens import Token, tokens_of
 
 NAME = "MATCH_RECOGNIZE"
@@ -27,7 +29,7 @@ _NO_FACTOR = {
 def first_clause(statement: Statement, tokens: list[Token]) -> Construct | None:
     """The first clause of the text: another one can only be in its table factor, which stands before it."""
     for token, opening in itertools.pairwise(tokens):
-        if token.word == NAME and opening.text == "(":
+        if token.word in (NAME, "MATCHRECOGNIZE") and opening.text == "(":
             end = end_of_clause(statement.text, opening.end)
             last = len(statement.text) if end is None else end
             replace = partial(_replaced, word=Span(token.start, token.end), opening=opening, end=end)
@@ -46,10 +48,20 @@ def _replaced(statement: Statement, backend: Backend, word: Span, opening: Token
         )
     tokens = tokens_of(text[: word.end])
     factor = Span(_start_of_factor(tokens, len(tokens) - 1, original), word.start)
-    definition = match_recognize.parse_within(original, blank(text[: opening.end]) + text[opening.end : end - 1])
+    clause = Span(opening.end, end - 1)
+    inside = without_subqueries(statement, clause)
+    plain = inside.only_plain(statement, Span(word.start, end))
+    if inside.subqueries:
+        check_subqueries(inside, plain, backend, list(common_tables(tokens, factor.start)))
+        rows = backend.table(select_with_common_tables(plain, tokens, factor))
+        inside = without_subqueries(statement, clause, backend.columns(rows))
+    definition = match_recognize.parse_within(
+        original, blank(text[: opening.end]) + inside.text[opening.end :], inside.hidden
+    )
+    definition = bind_clause(definition, statement.args)
     analyze_row_pattern(definition)
-    plain = statement.without([Span(word.start, end)])
-    frame = backend.table(select_with_common_tables(plain, tokens, factor))
+    own, columns = inside.common_tables(statement.secret), inside.columns(statement.secret)
+    frame = backend.table(select_with_common_tables(plain, tokens, factor, own, columns))
     found = backend.matches(definition, frame, original.locate(word))
     return plain.replaced(Span(factor.start, end), found)
 

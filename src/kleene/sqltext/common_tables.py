@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kleene.source import Span
 from kleene.sqltext.statement import Excerpt, Statement
 from kleene.sqltext.tokens import Token, closing
 
 
-def select_with_common_tables(statement: Statement, tokens: list[Token], factor: Span) -> Excerpt:
-    """All rows of a table factor, which may name the common tables before it."""
-    parts: list[str | Span] = ["SELECT * FROM ", factor]
+def select_with_common_tables(
+    statement: Statement, tokens: list[Token], factor: Span, own: Sequence[str | Span] = (), columns: str = ""
+) -> Excerpt:
+    """All rows of a table factor, which may name the common tables before it.
+
+    `own` are common tables besides, from WITH on, and `columns` what the SELECT list has besides.
+    """
+    parts: list[str | Span] = [*own, f"SELECT *{columns} FROM ", factor]
     for definitions in reversed(list(common_tables(tokens, factor.start))):
         parts = [definitions, " SELECT * FROM (", *parts, ")"]
     return statement.excerpt(*parts)

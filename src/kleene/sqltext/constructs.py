@@ -31,6 +31,12 @@ class Backend(Protocol):
     def columns(self, frame: Any) -> list[str]:
         """The names of a frame's columns."""
 
+    def count_columns(self, excerpt: Excerpt, location: Location | None, hint: str) -> int:
+        """How many columns a subquery has, which stands at the location; an error if it cannot be run alone."""
+
+    def order_of(self, frame: Any) -> list[str]:
+        """The columns that put rows in order where a text gives none; none if they have an order of their own."""
+
     def matches(self, definition: QueryDefinition, frame: Any, location: Location | None) -> Any:
         """The matches of a clause, which stands at the location, among the rows of the frame."""
 

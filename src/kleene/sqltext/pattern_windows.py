@@ -16,16 +16,18 @@ from kleene.errors import AnalysisError, UnsupportedError, did_you_mean, listed,
 from kleene.ir import expr as ir
 from kleene.ir.paths import mentions, path_of
 from kleene.ir.query import Measure, QueryDefinition, SortKey
+from kleene.lang.parameters import bind_clause
 from kleene.source import Location, SourceText, Span
 from kleene.sqltext.blocks import Block, block_around
 from kleene.sqltext.common_tables import common_tables
 from kleene.sqltext.constructs import Backend, Construct
 from kleene.sqltext.mixed import Pieces, read_mixed, read_order, sql_name
 from kleene.sqltext.statement import Excerpt, Statement
+from kleene.sqltext.subqueries import WithoutSubqueries, check_subqueries
 from kleene.sqltext.tokens import Token, tokens_of
 from kleene.sqltext.window_calls import WindowCall, calls_of, is_measure_call
 from kleene.sqltext.window_functions import as_measure, of_no_rows
-from kleene.sqltext.window_list import NamedWindow, end_of_window, is_pattern, windows_of
+from kleene.sqltext.window_list import NamedWindow, SortItem, end_of_window, is_pattern, windows_of
 
 NAME = "a pattern in a window"
 
@@ -70,8 +72,7 @@ def _replaced(statement: Statement, backend: Backend, first: int) -> Statement:
     number = next(n for n, token in enumerate(tokens) if token.start == first)
     block = block_around(tokens, number)
     assert block is not None
-    windows = windows_of(block, statement.original, statement.text)
-    calls = calls_of(block, windows, statement.original, statement.text)
+    calls = calls_of(block, windows_of(block, statement), statement)
     frame = _Rewriting(statement, backend, block, calls).result()
     return statement.replaced(block.span, frame, "SELECT * FROM ")
 
@@ -103,6 +104,9 @@ class _Rewriting:
         self.pieces = Pieces(self.statement.secret, {name.lower(): name for name in self.mentioned})
 
     def result(self) -> Any:
+        before = list(common_tables(self.block.tokens, self.block.span.start))
+        for inside, _ in self._subqueries():
+            check_subqueries(inside, self.statement, self.backend, before)
         definitions = self._definitions()
         items = [item for span in self._item_spans() for item in self._items(span)]
         names = {item.name.lower(): sql_name(item.name) for item in items}
@@ -159,12 +163,19 @@ class _Rewriting:
             partition_by=tuple(self._attribute(text, window.span) for text in window.partition_by),
             order_by=tuple(
                 SortKey(self._attribute(item.expression, window.span), item.descending, item.nulls_first)
-                for item in window.order_by
+                for item in window.order_by or self._usual_order()
             ),
             measures=measures,
             frame=frame,
         )
-        return changed, self._locate(window.span)
+        return bind_clause(changed, self.statement.args), self._locate(window.span)
+
+    def _usual_order(self) -> list[SortItem]:
+        """The order of a window that says none: by all columns of the input, unless its rows have an order."""
+        if self.block.clause("GROUP") is not None:
+            return []
+        columns = self.backend.order_of(self._run_plain(f"SELECT * {self._rows('WHERE')} LIMIT 0"))
+        return [SortItem(sql_name(name), False, False) for name in columns if columns.count(name) == 1]
 
     def _attribute(self, text: str, span: Span) -> ir.Attribute:
         return ir.Attribute(None, self._column(text), span=span, name_span=span)
@@ -257,10 +268,25 @@ class _Rewriting:
     def _inner(self) -> Any:
         texts = [*self.pieces.texts(), *map(sql_name, self.mentioned)]
         names = [*self.pieces.columns(), *self.mentioned]
+        tables = []
+        for inside, secret in self._subqueries():
+            tables += [
+                (table, self.statement.text[one.select.start : one.select.end]) for table, one in inside.tables(secret)
+            ]
+            texts += [one.parts(table) for table, one in inside.tables(secret)]
+            names += [one.column for one in inside.subqueries]
         if not texts:
             texts, names = ["1"], [f"kleene_nothing_{self.statement.secret}"]
         renamed = f"kleene_rows_{self.statement.secret} ({', '.join(map(sql_name, names))})"
-        return self._run_plain(f"SELECT * FROM (SELECT {', '.join(texts)} {self._rows()}) AS {renamed}")
+        own = ", ".join(f"{table} AS ({self._with_parameters(select)})" for table, select in tables)
+        query = f"SELECT * FROM (SELECT {', '.join(texts)} {self._rows()}) AS {renamed}"
+        return self._run_plain(f"WITH {own} {query}" if own else query)
+
+    def _subqueries(self) -> list[tuple[WithoutSubqueries, str]]:
+        """The subqueries of each window that is called, and what makes the names of their tables its own."""
+        windows = {call.window.span: call.window for call in self.calls}
+        found = [(one.inside, f"{one.span.start}_{self.statement.secret}") for one in windows.values()]
+        return [(inside, secret) for inside, secret in found if inside is not None and inside.subqueries]
 
     def _run_plain(self, text: str) -> Any:
         """A query in the place of the block: it may name the common tables before it."""
@@ -293,7 +319,7 @@ class _Rewriting:
 
     def _mentioned(self, definitions: list[QueryDefinition]) -> list[str]:
         """The columns of the input that conditions and measures name, each once."""
-        named = [m for definition in definitions for m in mentions(replace(definition, frame=None))]
+        named = [m for one in definitions for m in mentions(replace(one, frame=None)) if m.name not in one.hidden]
         if not named:
             return []
         columns = self.backend.columns(self._run_plain(f"SELECT * {self._rows('WHERE')} LIMIT 0"))

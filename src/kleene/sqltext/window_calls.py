@@ -10,6 +10,7 @@ from kleene.ir.pattern import variables_in
 from kleene.ir.query import Measure
 from kleene.source import SourceText, Span
 from kleene.sqltext.blocks import CLAUSES, SET_OPERATIONS, Block
+from kleene.sqltext.statement import Statement
 from kleene.sqltext.tokens import Token
 from kleene.sqltext.window_list import (
     NamedWindow,
@@ -48,13 +49,13 @@ class WindowCall:
     text: str
 
 
-def calls_of(block: Block, windows: dict[str, NamedWindow], original: SourceText, text: str) -> list[WindowCall]:
+def calls_of(block: Block, windows: dict[str, NamedWindow], statement: Statement) -> list[WindowCall]:
     """The calls over windows of the block, those over plain ones included: the latter as functions, as written."""
     found: list[WindowCall] = []
     for number in range(block.first, block.last):
         if block.tokens[number].word == "OVER" and block.owns(number) and _is_call(block, number):
-            found.append(_call(block, number, windows, original, text))
-    _check_apart(found, original)
+            found.append(_call(block, number, windows, statement))
+    _check_apart(found, statement.original)
     return found
 
 
@@ -79,10 +80,11 @@ def is_measure_call(block: Block, number: int) -> bool:
     return is_name and before.word not in {"NULLS", "SELECT", "DISTINCT", "ALL", "AS", *CLAUSES}
 
 
-def _call(block: Block, number: int, windows: dict[str, NamedWindow], original: SourceText, text: str) -> WindowCall:
+def _call(block: Block, number: int, windows: dict[str, NamedWindow], statement: Statement) -> WindowCall:
+    original, text = statement.original, statement.text
     tokens, after = block.tokens, block.tokens[number + 1]
     if after.text == "(":
-        window = inherited(read_window(block, number + 1, original, text), windows, original)
+        window = inherited(read_window(block, number + 1, statement), windows, original)
         end = end_of_window(block, number + 1, text)
     else:
         if folded_name(after) not in windows:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.errors import AnalysisError, QuerySyntaxError, did_you_mean, listed, printable
-from kleene.ir import expr as ir
-from kleene.ir.query import Measure, QueryDefinition, SortKey
+from kleene.ir.query import Measure, QueryDefinition
 from kleene.lang import pattern_window
 from kleene.source import SourceText, Span
 from kleene.sqltext.blocks import Block
 from kleene.sqltext.closing import end_of_clause
-from kleene.sqltext.statement import blank, blanked
+from kleene.sqltext.statement import Statement, blank, blanked
+from kleene.sqltext.subqueries import WithoutSubqueries, without_subqueries
 from kleene.sqltext.tokens import Token, closing
 
 _PARTS = frozenset({"PARTITION", "ORDER", "ROWS", "RANGE", "GROUPS", "DISTRIBUTE", "CLUSTER", "SORT"})
@@ -45,6 +45,7 @@ class NamedWindow:
     frame: str
     definition: QueryDefinition | None = None
     frame_end: str | None = None
+    inside: WithoutSubqueries | None = None  # the pattern's own subqueries
 
     @property
     def text(self) -> str:
@@ -61,18 +62,18 @@ def folded_name(token: Token) -> str:
     return token.text[1:-1].replace(quote * 2, quote) if quote in '`"' else token.text.upper()
 
 
-def windows_of(block: Block, original: SourceText, text: str) -> dict[str, NamedWindow]:
+def windows_of(block: Block, statement: Statement) -> dict[str, NamedWindow]:
     """The windows of the WINDOW clause, complete with what they inherit."""
     found: dict[str, NamedWindow] = {}
-    number = block.clause("WINDOW")
+    original, number = statement.original, block.clause("WINDOW")
     while number is not None and number + 3 < block.last:
         name, opening = block.tokens[number + 1], number + 3
-        window = read_window(block, opening, original, text, folded_name(name))
+        window = read_window(block, opening, statement, folded_name(name))
         if window.name in found:
             place = original.locate(Span(name.start, name.end))
             raise AnalysisError(f"two windows are called '{printable(name.text)}'", place, "Rename one of them.")
         found[folded_name(name)] = inherited(window, found, original)
-        number = after_window(block, opening, text)
+        number = after_window(block, opening, statement.text)
         if number is None or number >= block.last or block.tokens[number].text != ",":
             break
     return found
@@ -121,8 +122,9 @@ def _begins_clause(tokens: list[Token], number: int) -> bool:
     return before not in _NO_END and after not in _NO_BEGIN
 
 
-def read_window(block: Block, opening: int, original: SourceText, text: str, name: str | None = None) -> NamedWindow:
+def read_window(block: Block, opening: int, statement: Statement, name: str | None = None) -> NamedWindow:
     """The window that the parenthesis opens."""
+    original, text = statement.original, statement.text
     tokens, end = block.tokens, end_of_window(block, opening, text)
     if text[end - 1] != ")":
         where = original.locate(Span(tokens[opening].start, tokens[opening].end))
@@ -149,7 +151,7 @@ def read_window(block: Block, opening: int, original: SourceText, text: str, nam
     if not is_pattern(block, opening):
         return keys
     _check_apart(inner, original)
-    return _with_pattern(keys, inner[place:], original, text, rest_start, end)
+    return _with_pattern(keys, inner[place:], statement, Span(rest_start, end - 1))
 
 
 def _check_apart(inner: list[Token], original: SourceText) -> None:
@@ -169,22 +171,21 @@ def _is_clause(inner: list[Token]) -> bool:
     return inner[1].word not in _PARTS | {"MEASURES"}
 
 
-def _with_pattern(
-    keys: NamedWindow, rest: list[Token], original: SourceText, text: str, start: int, end: int
-) -> NamedWindow:
+def _with_pattern(keys: NamedWindow, rest: list[Token], statement: Statement, span: Span) -> NamedWindow:
     """The window with its pattern, read by our own parser: keys and the frame's end are the database's to compute."""
-    frame_end = _frame_end(rest)
-    own = blank(text[:start]) + text[start : end - 1]
+    frame_end, original = _frame_end(rest), statement.original
+    inside = without_subqueries(statement, span)
+    own = blank(inside.text[: span.start]) + inside.text[span.start :]
     said = None
     if frame_end is not None:
-        said = text[frame_end.start : frame_end.end]
+        said = statement.text[frame_end.start : frame_end.end]
         own = blanked(own, [frame_end])
         own = own[: frame_end.start] + "0" + own[frame_end.start + 1 :]
-    definition, _ = pattern_window.parse_within(original, own)
+    definition, _ = pattern_window.parse_within(original, own, inside.hidden)
     _check_measures(definition, original)
     measures = tuple(replace(one, name=f"m{number}") for number, one in enumerate(definition.measures or ()))
-    analyze_row_pattern(replace(definition, measures=measures, order_by=(SortKey(ir.Attribute(None, "t")),)))
-    return replace(keys, definition=definition, frame_end=said)
+    analyze_row_pattern(replace(definition, measures=measures))
+    return replace(keys, definition=definition, frame_end=said, inside=inside)
 
 
 def measure_name(measure: Measure, original: SourceText) -> str:
