@@ -314,3 +314,10 @@ def test_row_patterns_are_refused() -> None:
     query = kleene.match_recognize("ORDER BY t MEASURES A.t AS t PATTERN (A)")
     with pytest.raises(kleene.UnsupportedError, match="are for SASE queries"):
         query.aggregate(many(2), {"n": "count(*)"})
+
+
+def test_parameters_stand_in_aggregates_too() -> None:
+    asked, options = {"x": "sum(a.t * :factor)"}, {"order_by": "t", "engine": "generated"}
+    assert SUBSETS.aggregate(many(2), asked, params={"factor": 10}, **options)["x"].to_pylist() == ["20"]
+    with pytest.raises(kleene.AnalysisError, match="factor"):
+        SUBSETS.aggregate(many(2), asked, **options)
