@@ -136,8 +136,9 @@ _OF_NUMBERS = """({here} + {here}); ({here} - {here}); ({here} * {here}); ({here
 _OF_TYPE = {
     "int": """length({string}); floor({float}); floor({decimal}); ceil({decimal}); CAST({bool} AS integer);
         CAST({decimal} AS integer); instr({string}, {string}); date_diff({date}, {date}); year({date});
-        day({timestamp}); hour({timestamp}); second({timestamp}); unix_timestamp({timestamp}); locate({string}, {string}, {int});
-        TRY_CAST({string} AS integer); EXTRACT(MINUTE FROM {timestamp}); nullif({int}, {number})""",
+        day({timestamp}); hour({timestamp}); second({timestamp}); unix_timestamp({timestamp});
+        locate({string}, {string}, {int}); TRY_CAST({string} AS integer);
+        EXTRACT(MINUTE FROM {timestamp}); nullif({int}, {number})""",
     "float": """({number} / {number}); ({float} + {int}); ({decimal} * {float}); ({duration} / {duration});
         sign({number}); {int}::float; sqrt({number}); ln({number}); exp({int}); power({number}, {int});
         round({float}, 1); CAST({int} AS float)""",
