@@ -101,6 +101,11 @@ def decimal(scale: int) -> DecimalType:
     return DecimalType("decimal", scale)
 
 
+def average_type(type_: Type) -> Type:
+    """Of numbers: an average of decimals is one with four more places, as far as there is room; else it is a float."""
+    return decimal(min(MOST_DECIMAL_DIGITS, type_.scale + 4)) if isinstance(type_, DecimalType) else FLOAT
+
+
 def timestamp(zone: str | None = None, unit: str = "us") -> TimestampType:
     return TimestampType("timestamp", zone, unit)
 

@@ -1,4 +1,4 @@
-"""Every function means in the engine what Spark means by it: in process, on Spark, inside of functions of Spark."""
+"""Every function means in the engine what Spark means by it, in process and on Spark."""
 
 from __future__ import annotations
 
@@ -119,8 +119,7 @@ def test_functions_are_those_of_spark(spark, family: str) -> None:
         assert found == wanted[number], text
 
 
-def test_functions_are_the_same_on_spark_and_around_functions_of_spark(spark) -> None:
-    """What stands inside of a function that only Spark has is Spark's to compute, in every session."""
+def test_functions_are_the_same_on_spark_as_in_process(spark) -> None:
     expressions = [text for family in FAMILIES for text in expressions_of(family)]
     in_process = measured(TABLE, expressions)
     frame = spark.createDataFrame(TABLE)

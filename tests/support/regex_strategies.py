@@ -115,6 +115,7 @@ _WORDS = {
     "number": NUMBERS,
     "any": TYPES,
     "sign": ("=", "<>", "<", "<=", ">", ">=", "<=", ">="),
+    "regex": ("'^p'", "'q$'", "'[a-q]+'", "'(?i)p|1'", "'^.?$'"),
     "like": ("'p%'", "'%q'", "'_'", "'%'", "'p_'", r"'\%'"),
 }
 _LITERALS = {
@@ -128,28 +129,34 @@ _LITERALS = {
     "duration": listed("5 seconds; INTERVAL '1' MINUTE; 1 day; 500 ms"),
 }
 _OF_EVERY_TYPE = """coalesce({here}, {here}); least({here}, {here}); greatest({here}, {here});
+    if({bool}, {here}, {here}); nvl({here}, {here}); nvl2({any}, {here}, {here}); nullif({here}, {here});
     CASE WHEN {bool} THEN {here} ELSE {here} END; CASE {int} WHEN 1 THEN {here} WHEN {int} THEN {here} END"""
 _OF_NUMBERS = """({here} + {here}); ({here} - {here}); ({here} * {here}); ({here} % {here}); (- {here}); abs({here});
-    round({here})"""
+    round({here}); pmod({here}, {here}); mod({here}, {here})"""
 _OF_TYPE = {
     "int": """length({string}); floor({float}); floor({decimal}); ceil({decimal}); CAST({bool} AS integer);
-        CAST({decimal} AS integer)""",
+        CAST({decimal} AS integer); instr({string}, {string}); date_diff({date}, {date}); year({date}); day({timestamp});
+        hour({timestamp}); second({timestamp}); unix_timestamp({timestamp}); locate({string}, {string}, {int});
+        TRY_CAST({string} AS integer); EXTRACT(MINUTE FROM {timestamp}); nullif({int}, {number})""",
     "float": """({number} / {number}); ({float} + {int}); ({decimal} * {float}); ({duration} / {duration});
-        sqrt({number}); ln({number}); exp({int}); power({number}, {int}); round({float}, 1); CAST({int} AS float)""",
+        sign({number}); {int}::float; sqrt({number}); ln({number}); exp({int}); power({number}, {int}); round({float}, 1); CAST({int} AS float)""",
     "decimal": "({decimal} + {int}); ({decimal} * 1.5); CAST({int} AS decimal(10, 2))",
     "string": """concat({string}, {string}, '-'); upper({string}); lower({string}); CAST({int} AS string);
         CAST({decimal} AS string); CAST({float} AS string); CAST({bool} AS string); CAST({date} AS string);
-        CAST({timestamp} AS string)""",
+        CAST({timestamp} AS string); substring({string}, {int}, 1); left({string}, {int}); replace({string}, {string});
+        trim({string}); reverse({string}); concat_ws('-', {string}, {string}); lpad({string}, 2, 'x'); {int}::string;
+        split_part({string}, 'p', 1)""",
     "bool": """({int} {sign} {int}); ({number} {sign} {number}); ({number} {sign} {number}); ({float} {sign} {number});
         ({decimal} {sign} {number}); ({int} {sign} {number}); ({string} {sign} {string});
         ({timestamp} {sign} {timestamp}); ({date} {sign} {date}); ({duration} {sign} {duration});
         ({date} {sign} {timestamp}); ({bool} = {bool}); ({any} IS NULL); ({any} IS NOT NULL);
         ({int} IN ({int}, 2, 3)); ({string} IN ('p', {string})); ({int} NOT IN ({int}, 3));
         ({number} BETWEEN {number} AND {number}); ({int} NOT BETWEEN 2 AND {int}); ({string} LIKE {like});
-        ({string} NOT LIKE {like}); ({bool} AND {bool}); ({bool} OR {bool}); (NOT {bool}); CAST({int} AS boolean)""",
+        ({string} NOT LIKE {like}); ({string} RLIKE {regex}); ({string} NOT RLIKE {regex});
+        contains({string}, {string}); startswith({string}, {string}); endswith({string}, {string}); ({bool} AND {bool}); ({bool} OR {bool}); (NOT {bool}); CAST({int} AS boolean)""",
     "timestamp": """(CAST({timestamp} AS timestamp) + {duration}); (CAST({timestamp} AS timestamp) - {duration});
-        CAST({date} AS timestamp)""",
-    "date": "CAST({timestamp} AS date)",
+        CAST({date} AS timestamp); date_trunc('HOUR', {timestamp}); date_trunc('WEEK', {timestamp})""",
+    "date": "CAST({timestamp} AS date); date_add({date}, {int}); date_sub({timestamp}, {int})",
     "duration": """(CAST({timestamp} AS timestamp) - CAST({timestamp} AS timestamp)); abs({duration});
         (CAST({date} AS date) - CAST({date} AS date)); ({duration} + {duration}); ((0 seconds + {duration}) * {int})""",
 }

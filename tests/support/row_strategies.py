@@ -31,7 +31,17 @@ from regex_strategies import same_result as same_result
 
 # References to rows.
 
-_TEMPLATES = TEMPLATES | {"string": (*TEMPLATES["string"], "({string} || {string})")}
+_TEMPLATES = TEMPLATES | {
+    "string": (*TEMPLATES["string"], "({string} || {string})", "array_join(array({string}, {string}), '-')"),
+    "int": (*TEMPLATES["int"], *listed("array({int}, {int})[{int}]; size(array({any})); element_at(array({int}), 1)")),
+    "float": (*TEMPLATES["float"], *listed("array_max(array({float}, {int})); named_struct('v', {float}).v")),
+    "bool": (
+        *TEMPLATES["bool"],
+        *listed("""(array({int}, {number}) = array({int}, {int})); array_contains(array({string}), {string});
+            (struct({int}, {string}) <> struct({int}, {string})); (map('k', {int})['k'] > 0)"""),
+    ),
+}
+_NESTED = listed("array({any}); struct({int}, {string}); named_struct('a', {any}, 'b', array({int})); map('k', {int})")
 
 _SPREADS = ("stddev", "stddev_pop", "variance", "var_pop", "std", "var_samp")
 _OF_ANY_TYPE = (*("any_value", "arbitrary") * 2, *("max_by", "min_by") * 3, "mode")
@@ -314,6 +324,8 @@ def _measures(choose: Choose, names: Sequence[str], least: int) -> list[str]:
     def measure() -> str:
         if choose.chance(0.01):
             return values.filled(choose.choice(_MAY_FAIL), 0)
+        if choose.chance(0.05):
+            return values.filled(choose.choice(_NESTED), 1)
         return references.array() if choose.chance(0.15) else values.value(choose.choice(TYPES))
 
     return [f"{measure()} AS m{number}" for number in range(choose.integer(least, 4))]

@@ -272,6 +272,8 @@ class _Call:
 
     def _element_at(self) -> tuple[list[ir.Expr], Type]:
         value, key = self.arguments
+        if fits_everywhere(type_of(value)):
+            return self.arguments, type_of(value)
         match value.type:
             case MapType(key=of_keys, value=found):
                 common = common_type((of_keys, type_of(key)))

@@ -51,6 +51,7 @@ from kleene.schema import (
     Type,
     a_type,
     array,
+    average_type,
     decimal,
     duration,
     finer_unit,
@@ -306,7 +307,7 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
             need(argument, scope, "sum", is_numeric(found) or isinstance(found, DurationType), "a number or a duration")
         case "avg" | "median" | "stddev" | "stddev_pop" | "var_pop" | "var_samp":
             need(argument, scope, function, is_numeric(found), "a number")
-            result = FLOAT
+            result = average_type(found) if function == "avg" else FLOAT
         case "map_agg" | "multimap_agg":
             need(argument, scope, function, is_plain(found), "a plain value as the key")
             own = type_of(others[0])

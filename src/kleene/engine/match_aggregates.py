@@ -134,6 +134,8 @@ class MatchAggregates:
                 return _spread_out(best, none, dictionary)
             case "sum":
                 return Values(self._sums(rows_, values, argument), none, dictionary)
+            case "avg" if isinstance(argument.type, DecimalType):
+                raise OneByOneError  # exact, in as many digits as it takes
             case "avg":
                 sums = self._as_floats(self._sums(rows_, values, argument), argument)
                 return Values(sums / np.maximum(lengths, 1), none, dictionary)

@@ -205,7 +205,20 @@ def arrow_field(expression: ir.Expr, columns: pa.Schema) -> pa.Field:
             return pa.field("", pa.list_(arrow_field(argument, columns).with_name("element")))
         case ir.Aggregate(function=function, argument=ir.Attribute() as argument) if function in _KEEPS_TYPE:
             return columns.field(argument.name)
+        case ir.Aggregate(function="sum" | "avg" as function, type=DecimalType(scale=scale)):
+            digits = _digits(expression.argument, columns) + (10 if function == "sum" else 4)
+            return pa.field("", pa.decimal128(min(MOST_DECIMAL_DIGITS, digits), scale))
     return pa.field("", arrow_type(type_of(expression)))
+
+
+def _digits(expression: ir.Expr, columns: pa.Schema) -> int:
+    """How many digits the values of an expression that is a decimal may have."""
+    match expression:
+        case ir.Attribute(name=name) if pa.types.is_decimal(columns.field(name).type):
+            return int(columns.field(name).type.precision)
+        case ir.Cast(digits=digits):
+            return digits
+    return MOST_DECIMAL_DIGITS
 
 
 def arrow_type(type_: Type) -> pa.DataType:

@@ -370,8 +370,14 @@ def sum_of(aggregate: ir.Aggregate, total: Any, value: Any) -> Any:
     return in_range(total + value, ir.Aggregate("sum", aggregate.argument, type=aggregate.argument.type))
 
 
-def average_of(aggregate: ir.Aggregate, total: Any, count: int) -> float:
-    return as_float(total, aggregate.argument.type) / count
+def average_of(aggregate: ir.Aggregate, total: Any, count: int) -> int | float:
+    """The total divided by the count; of decimals a decimal, rounded half away from zero."""
+    source, target = aggregate.argument.type, aggregate.type
+    if not (isinstance(source, DecimalType) and isinstance(target, DecimalType)):
+        return as_float(total, source) / count
+    whole, left = divmod(abs(total) * 10 ** (target.scale - source.scale), count)
+    rounded = whole + (2 * left >= count)
+    return int(in_range(-rounded if total < 0 else rounded, aggregate))
 
 
 _ANY_RESULT = ((bool, int, float, str), "only numbers, strings and booleans are used")
@@ -644,6 +650,8 @@ def _call_with_nulls(call: ir.Function, arguments: list[Any]) -> Any:
 def _nullif(call: ir.Function, value: Any, other: Any) -> Any:
     """NULL if the two are equal, in the type of the second."""
     first, second = call.arguments
+    if value is None or other is None:
+        return value
     assert second.type is not None
     compared = value if first.type == second.type else _cast(_converting(first, second.type), value)
     return None if compare("=", compared, other) is True else value

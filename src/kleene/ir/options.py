@@ -59,6 +59,24 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouping:
+    """What aggregates over all matches are grouped by; by nothing, there is one row.
+
+    A match belongs to the event that completes it: to its partition, and to the window that its time lies in. `numbers`
+    says how whole numbers without bound are given out.
+    """
+
+    by_event: bool = False
+    by_partition: bool = False
+    window: Window | None = None
+    numbers: str = "text"
+    is_partial: bool = field(default=False, repr=False)  # whether others will add what they know
+
+
+NUMBERS = ("text", "decimal", "float")
+
+
+@dataclass(frozen=True, slots=True)
 class WindowParameter:
     """WITHIN :size, or WITHIN T without the mark: a window that each call gives a size to."""
 

@@ -8,7 +8,7 @@ from decimal import Context, Decimal
 
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.ir.options import Strategy, Window, WindowParameter, WindowUnit
+from kleene.ir.options import Grouping, Strategy, Window, WindowParameter, WindowUnit
 from kleene.ir.paths import path_of
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
@@ -283,6 +283,13 @@ def _listed_text(element: Pattern) -> str | None:
     return None if name is None else name_text(name) + ("[]" if isinstance(element, Repeat) else "")
 
 
+def grouping_text(grouping: Grouping) -> str:
+    words = ["event"] if grouping.by_event else []
+    words += ["partition"] if grouping.by_partition else []
+    words += [] if grouping.window is None else [f"window of {window_text(grouping.window)}"]
+    return f", per {' and '.join(words)}" if words else ""
+
+
 def _measure_text(measure: Measure) -> str:
     text = _text(measure.expression, 0)
     return text if isinstance(measure.expression, ir.Events) else f"{text} AS {name_text(measure.name)}"
@@ -310,6 +317,8 @@ def query_text(query: QueryDefinition) -> str:
         lines.append(f"HAVING {_text(query.having, 0)}")
     if query.measures is not None:
         lines.append(f"RETURN {', '.join(map(_measure_text, query.measures))}")
+    if query.grouping is not None:
+        lines.append(f"over all matches{grouping_text(query.grouping)}")
     if query.into_stream:
         lines.append(f"INTO {name_text(query.into_stream, allow_dash=True)}")
     return "\n".join(lines)

@@ -40,6 +40,8 @@ _WORDS = {
     "RBRACE": "}",
     "COMMA": ",",
     "DOT": ".",
+    "_DOUBLE_COLON": "::",
+    "_ARROW": "->",
     "WILDCARD": ".",
     "FIRST_WORD": "FIRST",
     "LAST_WORD": "LAST",
@@ -65,6 +67,7 @@ _WORDS = {
 }
 _VALUES = {"NAME", "QUOTED_NAME", "NUMBER", "STRING", "LPAR"}
 _OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "MODULO", "CONCAT", "COMPARISON"}
+_OTHER_OPERATORS = {"IS", "IN", "BETWEEN", "LIKE", "RLIKE", "NOT", "_DOUBLE_COLON", "DOT", "LSQB"}
 _UNITS = "week, day, hour, minute, second, millisecond, microsecond"
 
 
@@ -190,7 +193,7 @@ def _expectations(expected: set[str]) -> list[str]:
         expected = expected & {"NOT"}
         words.append("an expression")
     if expected >= _OPERATORS:
-        expected = expected - _OPERATORS - {"IS", "IN", "BETWEEN", "LIKE", "NOT"}
+        expected = expected - _OPERATORS - _OTHER_OPERATORS
         words.append("an operator")
     for name in sorted(expected):
         word = _WORDS.get(name, name)

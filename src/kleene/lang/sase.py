@@ -66,6 +66,19 @@ def parse_program(text: str) -> tuple[QueryDefinition, ...]:
     return tuple(queries)
 
 
+def parse_totals(text: str) -> tuple[Measure, ...]:
+    """What is asked of all matches, written as after RETURN."""
+    source = SourceText(text)
+    found: tuple[Measure, ...] = build(_Builder(source), _GRAMMARS, "totals")
+    return tuple(replace(total, source=source) for total in found)
+
+
+def parse_total(name: str, text: str) -> Measure:
+    """One of them, by its name."""
+    source = SourceText(text)
+    return Measure(name, build(_Builder(source), _GRAMMARS, "total"), Span(0, len(text)), source)
+
+
 def parse_window(text: str) -> Window | None:
     """The window that a text such as 12 hours says; None where it says none."""
     try:
@@ -216,6 +229,12 @@ class _Builder(ExpressionBuilder):
             "a value that is not a plain reference needs a name", span_of(meta), "Write: RETURN expression AS name"
         )
 
+    def totals(self, _: Meta, children: Children) -> tuple[Measure, ...]:
+        return tuple(children)
+
+    def total(self, _: Meta, children: Children) -> ir.Expr:
+        return self.checked(children[0])
+
     def star(self, meta: Meta, _: Children) -> Measure:
         return Measure("*", ir.Events(None, ir.Position.EACH, span=span_of(meta)), span_of(meta))
 
@@ -312,6 +331,16 @@ class _Builder(ExpressionBuilder):
                 )
             return ir.Aggregate(function, _so_far(arguments[0]), name_span=name.span, span=span_of(meta))
         return ir.Function(function, tuple(arguments), name.span, span=span_of(meta))
+
+    def call_of_all(self, meta: Meta, children: Children) -> ir.Aggregate:
+        """`count(*)`: the matches themselves. Analysis says where it can stand."""
+        name, star = children
+        if name.lower() != "count":
+            raise self.fail(
+                f"only count takes *, but {printable(name)} is given it", span_of(star), f"Write: {name}(a.x)"
+            )
+        everything = ir.Events(None, ir.Position.ALL, span=span_of(star))
+        return ir.Aggregate("count", everything, name_span=name.span, span=span_of(meta))
 
     # --- references --------------------------------------------------------------------------------------------
 

@@ -54,6 +54,19 @@ def multiply(left: int, right: int) -> tuple[int, bool]:
 
 
 @helper
+def average(total: int, count: int, factor: int) -> tuple[int, bool]:
+    """The total times the factor, divided by the count, half away from zero; and whether it does not fit."""
+    product, is_too_large = multiply(total, factor)
+    if is_too_large or product == SMALLEST or count <= 0:
+        return 0, is_too_large or product == SMALLEST
+    size = product if product > 0 else -product
+    whole = size // count
+    if size - whole * count >= count - (size - whole * count):
+        whole += 1
+    return whole if product > 0 else -whole, False
+
+
+@helper
 def multiply_or_stop(left: int, right: int) -> int:
     """The product, or the largest number of its sign: enough to compare with numbers of 18 digits."""
     product, is_too_large = multiply(left, right)

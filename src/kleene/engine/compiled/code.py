@@ -30,6 +30,7 @@ from kleene.schema import (
     DecimalType,
     DurationType,
     TimestampType,
+    average_type,
     is_nested,
     per_microsecond,
 )
@@ -38,8 +39,8 @@ HEADER = """\
 import math
 import numpy as np
 from kleene.engine.compiled.arithmetic import (
-    EXACT_IN_FLOAT, add, divide, exponential, float_remainder, hash_float, logarithm, multiply, multiply_or_stop,
-    remainder, square_root, subtract, truncated, whole_below,
+    EXACT_IN_FLOAT, add, average, divide, exponential, float_remainder, hash_float, logarithm, multiply,
+    multiply_or_stop, remainder, square_root, subtract, truncated, whole_below,
 )
 """
 """How every generated module begins."""
@@ -459,6 +460,12 @@ class Code:
 
     def average(self, total: Scalar, known: Scalar, argument: ir.Expr) -> Scalar:
         """The sum of an argument's values divided by how many are known."""
+        if isinstance(argument.type, DecimalType):
+            found = average_type(argument.type)
+            assert isinstance(found, DecimalType)
+            factor = self.layout.integer(10 ** (found.scale - argument.type.scale))
+            divided = f"average({total.code}, {known.code}, {factor})"
+            return self.checked(divided, [total], ir.Expr(type=found))
         whole = self.as_float(total, argument.type)
         return Scalar(f"divide({whole.code}, float({known.code}))", whole.null, whole.bad)
 

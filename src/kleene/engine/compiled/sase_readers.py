@@ -201,6 +201,5 @@ def _over_rows(expression: ir.Aggregate, rows: Rows, count: str, code: Code) -> 
         return Scalar(known)
     null = f"({known} == 0)"
     if function == "avg":
-        whole = code.as_float(Scalar(total), argument.type)
-        return Scalar(f"divide({whole.code}, float({known}))", null, whole.bad)
+        return code.average(Scalar(total, null), Scalar(known), argument)
     return typed(Scalar(total, null), expression)
