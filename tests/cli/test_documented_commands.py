@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 THEFT = "EVENT SEQ(Shelf a, !(Register b), Exit c) WHERE [tag] WITHIN 12 RETURN a.tag, c.t AS at"
 FUNNEL = "EVENT SEQ(View a, Pay b) WHERE [user] WITHIN 1 hour RETURN a.user, b.ts AS paid"
+PAID = "EVENT SEQ(View a, Pay b) WHERE [user = :user] WITHIN :size RETURN a.user, b.ts AS paid"
 FALLS = """SELECT symbol, top, bottom FROM trades MATCH_RECOGNIZE (
     PARTITION BY symbol ORDER BY t MEASURES A.price AS top, LAST(B.price) AS bottom
     PATTERN (A B+) DEFINE B AS B.price < PREV(B.price))"""
@@ -48,7 +49,7 @@ def test_command_runs(command: str, tmp_path: Path) -> None:
     clicks = ['{"type": "View", "user": "ann", "ts": "2024-01-31T10:00:00"}']
     clicks.append('{"type": "Pay", "user": "ann", "ts": "2024-01-31T10:20:00"}')
     files = {"readings.jsonl": "\n".join(readings), "clicks.jsonl": "\n".join(clicks), "theft.sase": THEFT}
-    files |= {"funnel.sase": FUNNEL, "falls.sql": FALLS, "names.csv": "symbol,name\nx,Xylo\n"}
+    files |= {"funnel.sase": FUNNEL, "paid.sase": PAID, "falls.sql": FALLS, "names.csv": "symbol,name\nx,Xylo\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text + "\n", encoding="utf-8")
     pq.write_table(TRADES, tmp_path / "trades.parquet")
