@@ -17,6 +17,7 @@ import numpy as np
 from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
 from kleene.engine.compiled.arrays.completions import COMPLETION_NODE, COMPLETION_ROW
 from kleene.engine.compiled.arrays.nodes import NODE_BEFORE, NODE_COMPONENT, NODE_NEXT, NODE_ROW
+from kleene.engine.compiled.arrays.statuses import TOO_LARGE
 from kleene.engine.compiled.arrays.windows import NO_WINDOW
 from kleene.engine.compiled.buffer import Buffer
 from kleene.engine.compiled.columns import Array
@@ -41,7 +42,8 @@ class MatchGraph:
     done_node: Array
     done_row: Array
     order: Array
-    walks: Array  # for each walk: its first node, the node after its last, and the row that it reaches
+    walks: Array
+    jit: bool
 
     def __len__(self) -> int:
         return len(self.row)
@@ -70,7 +72,7 @@ def graph_of(piece: RunPiece, buffer: Buffer, done: Array, jit: bool) -> MatchGr
     done_row = np.ascontiguousarray(done[by_node, COMPLETION_ROW])
     component, rest = np.ascontiguousarray(nodes[:, NODE_COMPONENT]), new[nodes[:, NODE_NEXT]]
     walks = _walks(row, reach, done_node)
-    return MatchGraph(row, component, before, rest, reach, done_node, done_row, piece.grouped.order, walks)
+    return MatchGraph(row, component, before, rest, reach, done_node, done_row, piece.grouped.order, walks, jit)
 
 
 def _reaches(piece: RunPiece, jit: bool) -> Array:
@@ -84,54 +86,94 @@ def _reaches(piece: RunPiece, jit: bool) -> Array:
 def _walks(row: Array, reach: Array, done_node: Array) -> Array:
     """The first events that reach equally far come one after the other."""
     firsts = np.flatnonzero(reach >= 0)
-    if not len(firsts) or not len(done_node):
-        return np.empty((0, 3), np.int64)
     begins = firsts[np.flatnonzero(np.diff(reach[firsts], prepend=-1))]
     ends = np.searchsorted(row, reach[begins], "right")
-    # A walk that meets no completion counts nothing.
-    met = np.searchsorted(done_node, ends) > np.searchsorted(done_node, begins)
-    return np.ascontiguousarray(np.stack([begins, ends, reach[begins]], axis=1)[met])
+    done = np.searchsorted(done_node, begins)
+    is_met = np.searchsorted(done_node, ends) > done  # a walk that meets no completion counts nothing
+    walks = np.stack([begins, ends, reach[begins], done], axis=1)
+    return np.ascontiguousarray(walks[is_met], np.int64)
 
 
 def sums_of_graph(graph: MatchGraph, channels: Channels) -> Sums:
-    """What all matches of each completion add up to, in Python's whole numbers."""
-    walk = _Walk(graph, channels)
-    for begin, end, reach in graph.walks.tolist():
-        walk.go(begin, end, reach)
-    return Sums(
-        _objects(walk.matches),
-        [_objects(found) for found in walk.sums],
-        [np.array(found, np.int64) for found in walk.peaks],
-    )
+    """What all matches of each completion add up to."""
+    small = _InMachineCode(graph, channels).sums() if graph.jit else None
+    return _InPython(graph, channels).sums() if small is None else small
 
 
-class _Walk:
+class _InMachineCode:
+    """The walks in 64 bits."""
+
+    def __init__(self, graph: MatchGraph, channels: Channels) -> None:
+        self._graph, self._channels = graph, channels
+        self._links = (graph.before, graph.rest, graph.reach, graph.walks, graph.done_node, graph.done_row)
+        self._room = tuple(np.empty(len(graph), np.int64) for _ in range(4))
+        self._positions = graph.order[graph.row]
+
+    def sums(self) -> Sums | None:
+        """What they add up to; None if 64 bits are not enough."""
+        sums: list[Array] = []
+        nothing = np.zeros(int(self._graph.order.max(initial=-1)) + 1, np.int64)
+        for component, values in self._channels.sums or [(0, nothing)]:
+            if values.dtype == object:
+                return None
+            matches, totals = (np.zeros(len(self._graph.done_node), np.int64) for _ in range(2))
+            brought = self._of_nodes(component, values, 0)
+            with np.errstate(over="ignore"):  # the loop notices
+                status = shared_loops(True)["add_up_ways"](self._links, brought, self._room, matches, totals)
+            if status == TOO_LARGE:
+                return None
+            sums.append(totals)
+        peaks = [self._highest(component, values) for component, values in self._channels.peaks]
+        return Sums(matches, sums[: len(self._channels.sums)], peaks)
+
+    def _highest(self, component: int, values: Array) -> Array:
+        found = np.full(len(self._graph.done_node), -1, np.int64)
+        ranks = self._of_nodes(component, values, -1)
+        shared_loops(True)["highest_on_ways"](self._links, ranks, self._room, found)
+        return found
+
+    def _of_nodes(self, component: int, values: Array, rest: int) -> Array:
+        return np.where(self._graph.component == component, values[self._positions], rest)
+
+
+class _InPython:
+    """The walks in numbers of any size."""
+
     def __init__(self, graph: MatchGraph, channels: Channels) -> None:
         self._before, self._rest = graph.before.tolist(), graph.rest.tolist()
         self._reach, self._component = graph.reach.tolist(), graph.component.tolist()
         self._done = list(zip(graph.done_node.tolist(), graph.done_row.tolist(), strict=True))
-        self._done_node = graph.done_node
+        self._done_node, self._walks = graph.done_node, graph.walks.tolist()
         positions = graph.order[graph.row]
         self._brought = [(component, values[positions].tolist()) for component, values in channels.sums]
         self._ranks = [(component, values[positions].tolist()) for component, values in channels.peaks]
         count = len(self._done)
-        self.matches = [0] * count
-        self.sums = [[0] * count for _ in channels.sums]
-        self.peaks = [[-1] * count for _ in channels.peaks]
+        self._matches = [0] * count
+        self._sums_of = [[0] * count for _ in channels.sums]
+        self._peaks_of = [[-1] * count for _ in channels.peaks]
 
-    def go(self, begin: int, end: int, reach: int) -> None:
+    def sums(self) -> Sums:
+        for begin, end, reach, _ in self._walks:
+            self._go(begin, end, reach)
+        return Sums(
+            _objects(self._matches),
+            [_objects(found) for found in self._sums_of],
+            [np.array(found, np.int64) for found in self._peaks_of],
+        )
+
+    def _go(self, begin: int, end: int, reach: int) -> None:
         """Adds the matches whose first events reach to this row, which lie in these nodes."""
         first = int(np.searchsorted(self._done_node, begin))
         last = int(np.searchsorted(self._done_node, end))
         done = [(number, self._done[number][0]) for number in range(first, last) if self._done[number][1] <= reach]
         counts = self._counts(begin, end, reach)
         for number, node in done:
-            self.matches[number] += counts[node - begin]
-        for totals, (component, brought) in zip(self.sums, self._brought, strict=True):
+            self._matches[number] += counts[node - begin]
+        for totals, (component, brought) in zip(self._sums_of, self._brought, strict=True):
             sums = self._sums(begin, end, counts, component, brought)
             for number, node in done:
                 totals[number] += sums[node - begin]
-        for totals, (component, ranks) in zip(self.peaks, self._ranks, strict=True):
+        for totals, (component, ranks) in zip(self._peaks_of, self._ranks, strict=True):
             peaks = self._peaks(begin, end, counts, component, ranks)
             for number, node in done:
                 totals[number] = max(totals[number], peaks[node - begin])
