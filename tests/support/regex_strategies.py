@@ -135,11 +135,13 @@ _OF_NUMBERS = """({here} + {here}); ({here} - {here}); ({here} * {here}); ({here
     round({here}); pmod({here}, {here}); mod({here}, {here})"""
 _OF_TYPE = {
     "int": """length({string}); floor({float}); floor({decimal}); ceil({decimal}); CAST({bool} AS integer);
-        CAST({decimal} AS integer); instr({string}, {string}); date_diff({date}, {date}); year({date}); day({timestamp});
-        hour({timestamp}); second({timestamp}); unix_timestamp({timestamp}); locate({string}, {string}, {int});
+        CAST({decimal} AS integer); instr({string}, {string}); date_diff({date}, {date}); year({date});
+        day({timestamp}); hour({timestamp}); second({timestamp}); unix_timestamp({timestamp});
+        locate({string}, {string}, {int});
         TRY_CAST({string} AS integer); EXTRACT(MINUTE FROM {timestamp}); nullif({int}, {number})""",
     "float": """({number} / {number}); ({float} + {int}); ({decimal} * {float}); ({duration} / {duration});
-        sign({number}); {int}::float; sqrt({number}); ln({number}); exp({int}); power({number}, {int}); round({float}, 1); CAST({int} AS float)""",
+        sign({number}); {int}::float; sqrt({number}); ln({number}); exp({int});
+        power({number}, {int}); round({float}, 1); CAST({int} AS float)""",
     "decimal": "({decimal} + {int}); ({decimal} * 1.5); CAST({int} AS decimal(10, 2))",
     "string": """concat({string}, {string}, '-'); upper({string}); lower({string}); CAST({int} AS string);
         CAST({decimal} AS string); CAST({float} AS string); CAST({bool} AS string); CAST({date} AS string);
@@ -153,7 +155,8 @@ _OF_TYPE = {
         ({int} IN ({int}, 2, 3)); ({string} IN ('p', {string})); ({int} NOT IN ({int}, 3));
         ({number} BETWEEN {number} AND {number}); ({int} NOT BETWEEN 2 AND {int}); ({string} LIKE {like});
         ({string} NOT LIKE {like}); ({string} RLIKE {regex}); ({string} NOT RLIKE {regex});
-        contains({string}, {string}); startswith({string}, {string}); endswith({string}, {string}); ({bool} AND {bool}); ({bool} OR {bool}); (NOT {bool}); CAST({int} AS boolean)""",
+        contains({string}, {string}); startswith({string}, {string}); endswith({string}, {string});
+        ({bool} AND {bool}); ({bool} OR {bool}); (NOT {bool}); CAST({int} AS boolean)""",
     "timestamp": """(CAST({timestamp} AS timestamp) + {duration}); (CAST({timestamp} AS timestamp) - {duration});
         CAST({date} AS timestamp); date_trunc('HOUR', {timestamp}); date_trunc('WEEK', {timestamp})""",
     "date": "CAST({timestamp} AS date); date_add({date}, {int}); date_sub({timestamp}, {int})",
