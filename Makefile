@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream bench-windows \
+.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -82,6 +82,9 @@ format: $(STAMP) ## Format the code, and mend what ruff can mend @ seconds
 
 types: $(STAMP) ## Check types @ seconds
 	$(BIN)/mypy
+
+bench-all-matches: $(STAMP) ## Measure aggregates over all matches: contamination, and growth with the graph @ long
+	$(BIN)/python benchmarks/all_matches.py
 
 bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, the papers' relations @ long
 	$(BIN)/python benchmarks/kernels.py

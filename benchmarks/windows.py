@@ -88,7 +88,9 @@ def growth(rows: int, turns: int) -> dict[str, list[float]]:
         "overlapping frames of 100 rows: rows doubled": [
             seconds(overlap(100), walk(size, 1), turns) for size in (few, 2 * few)
         ],
-        "overlapping frames: 100 and 200 rows": [seconds(overlap(length), walk(few, 1), turns) for length in (100, 200)],
+        "overlapping frames: 100 and 200 rows": [
+            seconds(overlap(length), walk(few, 1), turns) for length in (100, 200)
+        ],
     }
 
 
@@ -101,7 +103,9 @@ def main() -> None:
     ratios = beside(arguments.rows, arguments.turns)
     print(f"{arguments.rows:,} rows, 1,000 keys: {PATTERN}\n")
     for name, figures in ratios.items():
-        print(f"{name:<24} {figures['window']:.3f} s, MATCH_RECOGNIZE {figures['clause']:.3f} s: {figures['ratio']:.2f}")
+        print(
+            f"{name:<24} {figures['window']:.3f} s, MATCH_RECOGNIZE {figures['clause']:.3f} s: {figures['ratio']:.2f}"
+        )
     worst = max(figures["ratio"] for name, figures in ratios.items() if name.startswith("INITIAL"))
     print(f"\nINITIAL at most {MOST_RATIO} times: {'met' if worst <= MOST_RATIO else 'NOT met'} ({worst:.2f})\n")
     grown = growth(arguments.rows // 4, arguments.turns)

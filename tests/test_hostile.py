@@ -182,7 +182,8 @@ NOT_QUERIES = [
     *["EVENT A a WHERE CAST(a.x AS decimal(1.5,0.5)) = 1", "EVENT A a WHERE CAST(a.x AS decimal(0,0)) = 1"],
     *["EVENT A+ a[] WHERE a[2].x = 1", "EVENT A+ a[] WHERE a[i-2].x = 1", "EVENT A+ a[] WHERE a[b.LEN].x = 1"],
     *["EVENT A+ a[] WHERE sum(sum(a[].x)) = 1", "EVENT A+ a[] WHERE sum(1) = 1", "EVENT A+ a[] WHERE count(*) = 1"],
-    *["EVENT A+ a[] RETURN a[] AS v", "EVENT A+ a[] RETURN a.x AS v", "EVENT A a RETURN a.x = 1", "EVENT A a RETURN *"],
+    *["EVENT A+ a[] RETURN a[] AS v", "EVENT A+ a[] RETURN a.x AS v", "EVENT A a RETURN a.x = 1"],
+    "EVENT A a RETURN * AS v",
     *["EVENT A a RETURN a.x AS v, a.t AS v", "EVENT A a RETURN a.x AS ``", "EVENT A a INTO a.b", "SELECT * FROM x"],
     *["FROM A EVENT A a INTO A", "EVENT A a WITHIN 5 WITHIN 5", "EVENT A a WITHIN 5 WHERE a.x = 1", "EVENT A a HAVING"],
     *[

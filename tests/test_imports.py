@@ -21,7 +21,7 @@ ARROWS = {
     "errors": {"source", "visible"},
     "schema": set(),
     "ir": {"errors", "source", "schema", "remembered"},
-    "lang": {"ir", "errors", "source", "schema", "wording"},
+    "lang": {"ir", "errors", "source", "schema", "wording", "remembered"},
     "analysis": {"ir", "errors", "source", "schema", "wording"},
     "options": {"ir", "errors", "wording"},
     "plan": {"options", "analysis", "ir", "errors", "schema"},

@@ -6,18 +6,19 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from row_cases import RowCase, check_rows, load_rows, regex_of
+from row_cases import RowCase, check_rows, load_rows, params_of, regex_of
 
 
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
 def test_row_pattern_case_on_arrow(case: RowCase) -> None:
-    check_rows(case, kleene.match_recognize(case.item["clause"]).match(case.table, engine="reference"))
+    query = kleene.match_recognize(case.item["clause"])
+    check_rows(case, query.match(case.table, engine="reference", **params_of(case)))
 
 
 @pytest.mark.parametrize("case", load_rows("rows", errors=True), ids=lambda case: case.name)
 def test_row_pattern_error(case: RowCase) -> None:
     with pytest.raises(kleene.KleeneError) as caught:
-        kleene.match_recognize(case.item["clause"]).match(case.table)
+        kleene.match_recognize(case.item["clause"]).match(case.table, **params_of(case))
     error = caught.value
     assert type(error).__name__ == case.item["error"], str(error)
     for place in ("line", "column"):
@@ -30,14 +31,14 @@ def test_row_pattern_error(case: RowCase) -> None:
 @pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 @pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
 def test_regex_case_on_arrow(case: RowCase) -> None:
-    check_rows(case, regex_of(case).match(case.table, engine="reference"))
+    check_rows(case, regex_of(case).match(case.table, engine="reference", **params_of(case)))
 
 
 @pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 @pytest.mark.parametrize("case", load_rows("regex", errors=True), ids=lambda case: case.name)
 def test_regex_error(case: RowCase) -> None:
     with pytest.raises(kleene.KleeneError) as caught:
-        regex_of(case).match(case.table)
+        regex_of(case).match(case.table, **params_of(case))
     assert type(caught.value).__name__ == case.item["error"], str(caught.value)
     for fragment in case.item["says"]:
         assert fragment in str(caught.value)

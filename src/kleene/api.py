@@ -27,6 +27,7 @@ from kleene.call import (
 )
 from kleene.engine import compressed
 from kleene.engine.choice import SMALL
+from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.event_types import type_notes
 from kleene.engine.inputs import category_notes, check_order_columns, in_order, make_order_key, open_events, open_rows
 from kleene.engine.needs import columns_read
@@ -35,6 +36,8 @@ from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, result_schema, run
 from kleene.engine.sampling import sampled_statistics
 from kleene.engine.ties import tie_notes
+from kleene.engine.totals.groups import totals_table
+from kleene.engine.totals.progress import TotalsProgress
 from kleene.errors import UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.functions.names import FUNCTIONS
@@ -71,7 +74,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
@@ -101,7 +104,8 @@ class Query:
         tie_break: further columns that decide between events of equal order keys. Without them, the order of the input
             decides in process, and the events' other values decide on Spark; if the result can depend on that, a
             `KleeneWarning` says how many such events there are, or `kleene.last_notes` does on Spark.
-        params: values of the names that the query leaves open, such as {"T": "12 hours"} for WITHIN T.
+        params: values of the parameters that the query leaves open: {"least": 100} for `:least`, {"T": "12 hours"} for
+            WITHIN T. Values are Python's int, float, str, bool, Decimal, date, datetime, time, timedelta and None.
         format: "all" matches, or "non_overlapping" ones only.
         match_id: for SASE queries, adds a column of that name that depends on nothing but the events of the match, so
             that it is the same in every run, in process and on Spark.
@@ -149,7 +153,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
         engine: EngineOptions | str | None = None,
@@ -202,7 +206,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -237,6 +241,69 @@ class Query:
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         return Runner(plan).compressed(table)
 
+    def aggregate(
+        self,
+        events: Any,
+        aggregates: Mapping[str, str] | str,
+        *,
+        per: str | int | Sequence[str | int] | None = None,
+        numbers: str = "text",
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, str | int] | None = None,
+        format: str = "all",
+        as_: str | None = None,
+        engine: EngineOptions | str | None = None,
+        spark: SparkOptions | None = None,
+        stream: StreamOptions | None = None,
+    ) -> Any:
+        """Aggregates over all matches of a SASE query, which are not made: the graph that they share is walked once.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["A"] * 300 + ["B"], "t": range(301), "x": [1] * 301})
+        >>> query = sase("PATTERN SEQ(A+ a[], B b)")
+        >>> found = query.aggregate(events, {"n": "count(*)", "mean": "avg(a.x)"}, order_by="t")
+        >>> int(found["n"][0].as_py()) == 2**300 - 1
+        True
+
+        aggregates: texts by name: count(*), and count, sum, min, max and avg of an attribute of one variable, or of an
+            expression of several. An event counts once for each match that it is in, and NULLs do not count. Or one
+            text, as after RETURN: "count(*) AS n, sum(b.weight) AS total".
+        per: None for one row over all matches, "event" for a row for each event that completes matches, "partition" for
+            each key, a window such as "1 hour" (or a number, as the order key) for each such stretch of time in which
+            matches are completed; or ["partition", "1 hour"].
+        numbers: how counts, and sums of whole numbers and of decimals, are given out, which are exact and may have any
+            number of digits: "text", "decimal" (up to 38 digits, more are an error) or "float" (the nearest one).
+        The other arguments are those of `match`. See docs/all_matches.md.
+        """
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            as_=as_,
+            aggregates=aggregates,
+            per=per,
+            numbers=numbers,
+            engine=engine,
+            spark=spark,
+            stream=stream,
+        )
+        place = input_of(events)
+        call.check_fits(place)
+        if place is not Input.TABLE:
+            return spark_module("totals").totals(call, as_spark(events))
+        table, plan = prepare(call, events)
+        assert isinstance(plan.query, AnalyzedQuery)
+        warn(tie_notes(plan, table, bool(call.order.tie_break)))
+        with watched("matching"):
+            found = totals_table(plan.query, Runner(plan, nullable_names(table)).totals(table), table.schema)
+        warn(type_notes(plan, table, is_empty=False))
+        return like_events(found, events, call.kind)
+
     def progress(
         self,
         like: Any,
@@ -244,9 +311,12 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         as_: str | None = None,
+        aggregates: Mapping[str, str] | str | None = None,
+        per: str | int | Sequence[str | int] | None = None,
+        numbers: str = "text",
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -261,6 +331,8 @@ class Query:
         [[{'a': 1, 'b': 2}], [{'a': 1, 'b': 3}]]
 
         like: a table with the columns of the pieces; its rows do not matter. Results are of its kind, or as `as_` says.
+        aggregates, per, numbers: as in `aggregate`. The rows of events come with their piece, those of windows of time
+            once an event has come behind them, and all others in the end.
         snapshot: what `Progress.snapshot()` of the same query returned; matching goes on from there.
         The other arguments are those of `match`; limits of matches and of time hold for each piece.
         """
@@ -272,6 +344,9 @@ class Query:
             params=params,
             format=format,
             as_=as_,
+            aggregates=aggregates,
+            per=per,
+            numbers=numbers,
             engine=engine,
             spark=spark,
             stream=stream,
@@ -296,7 +371,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
@@ -337,7 +412,7 @@ class Query:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
@@ -345,6 +420,8 @@ class Query:
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
         compressed: bool = False,
+        aggregates: Mapping[str, str] | str | None = None,
+        per: str | int | Sequence[str | int] | None = None,
         dot: bool = False,
         svg: bool = False,
         code: bool = False,
@@ -370,6 +447,7 @@ class Query:
         them is checked. With a Spark DataFrame it also says what travels to the tasks and how.
 
         compressed: explains `compressed` instead of `match`.
+        aggregates, per: explain `aggregate` with these instead of `match`.
         analyze: runs the query on the events (Arrow, or what converts to it) and adds what went through each operator
             and how long it took.
         dot, svg: the automaton instead, for Graphviz or as a picture.
@@ -385,6 +463,8 @@ class Query:
             match_id=match_id,
             match_order=match_order,
             is_compressed=compressed,
+            aggregates=aggregates,
+            per=per,
             engine=engine,
             spark=spark,
             stream=stream,
@@ -403,7 +483,8 @@ class Progress:
         table, plan = prepare(call, like, samples=False)
         query = PreparedQuery(plan, table.schema, call.order.columns)
         self._names = table.column_names
-        self._progress = CheckedProgress(query) if snapshot is None else CheckedProgress.restore(query, snapshot)
+        kind = CheckedProgress if call.definition.grouping is None else TotalsProgress
+        self._progress = kind(query) if snapshot is None else kind.restore(query, snapshot)
 
     def feed(self, events: Any) -> Any:
         """The matches that are known now."""
@@ -615,7 +696,8 @@ def sql(
     In process, a text is one SELECT. It can read nothing but the tables: no file, no setting and no variable. It needs
     pip install 'kleene[sql]'.
 
-    args: values of parameters (`:name` or `?`) outside the clauses, as in `spark.sql`.
+    args: values of parameters (`:name` or `?`), as in `spark.sql`. Inside a clause a parameter is written `:name`; its
+        value comes from the same dict, and is one of those that `Query.match` takes in `params`.
     tables: in process, the tables by name: whatever `Query.match` takes as events, but Spark DataFrames.
     as_: in process, "arrow", "pandas" or "polars", if the result is to be of another kind than the tables.
     engine: the engine of the clauses, and the limits of the call, as in `Query.match`.
@@ -718,12 +800,12 @@ def sase(text: str) -> Query:
     WHERE [id]
     WITHIN 12 hours>
 
-    A name after WITHIN leaves the window open: `params` of each call gives it a value.
+    A :name leaves a value open, and a name after WITHIN the window: `params` of each call gives values.
 
     >>> import pyarrow as pa
     >>> events = pa.table({"type": ["Shelf", "Exit"], "t": [1, 5]})
-    >>> soon = sase("EVENT SEQ(Shelf a, Exit b) WITHIN T")
-    >>> [soon.match(events, order_by="t", params={"T": size}).num_rows for size in (4, 5)]
+    >>> soon = sase("EVENT SEQ(Shelf a, Exit b) WHERE a.t >= :start WITHIN T")
+    >>> [soon.match(events, order_by="t", params={"start": 1, "T": size}).num_rows for size in (4, 5)]
     [0, 1]
     """
     definition = sase_language.parse(text)

@@ -14,9 +14,10 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
 from kleene.engine.inputs import OrderKey, make_order_key
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
-from kleene.ir.options import Format
+from kleene.ir.options import NUMBERS, Format
 from kleene.ir.query import QueryDefinition
-from kleene.lang.sase import bind
+from kleene.lang.parameters import bind
+from kleene.lang.totals import grouping, totals
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options
 from kleene.options.spark import SparkOptions, spark_options
@@ -62,7 +63,7 @@ class Call:
         known = self.engine.known
         if measured is not None:
             known = measured if known is None else replace(known, ranges=measured.ranges, in_window=measured.in_window)
-        mode = "compressed" if self.is_compressed else "verbose"
+        mode = "compressed" if self.is_compressed else "verbose" if self.definition.grouping is None else "totals"
         return _plan(query, replace(self.engine, statistics=known), self.format, mode)
 
     def check_fits(self, events: Input) -> None:
@@ -89,6 +90,14 @@ class Call:
                     self.is_compressed,
                     "a stream would have to hold all of it until the end",
                     "Use match.",
+                )
+                _refuse(
+                    "aggregate",
+                    "for tables",
+                    self.definition.grouping,
+                    "a stream was given",
+                    "In process, Query.progress(…, aggregates=…) adds up what comes piece by piece; on a Spark stream, "
+                    "use match, and aggregate its rows.",
                 )
                 if self.spark is not None and self.spark.is_for_tables:
                     name = "range_size" if self.spark.layout == "auto" else f"layout='{self.spark.layout}'"
@@ -118,11 +127,16 @@ def read_call(
     match_order: bool = False,
     is_compressed: bool = False,
     as_: str | None = None,
+    aggregates: object = None,
+    per: object = None,
+    numbers: object = "text",
     engine: EngineOptions | str | None,
     spark: SparkOptions | None,
     stream: StreamOptions | None,
 ) -> Call:
     """The call that the arguments say; an error where they are wrong, or do not fit the query."""
+    if aggregates is not None:
+        definition = _with_totals(definition, aggregates, per, numbers)
     [bound] = bind((definition,), params)
     call = Call(
         bound,
@@ -142,6 +156,17 @@ def read_call(
     if is_row_pattern(bound):
         _check_row_pattern(call, order_by is not None or tie_break is not None)
     return call
+
+
+def _with_totals(definition: QueryDefinition, aggregates: object, per: object, numbers: object) -> QueryDefinition:
+    """The query with aggregates over all matches in the place of what it returns of each."""
+    if is_row_pattern(definition):
+        raise UnsupportedError(
+            "aggregates over all matches are for SASE queries",
+            hint="Use match, and aggregate the rows that it returns.",
+        )
+    groups = grouping(per, checked_choice("numbers", numbers, NUMBERS))
+    return replace(definition, measures=totals(aggregates), grouping=groups)
 
 
 def _check_compressed(call: Call) -> None:

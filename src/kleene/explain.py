@@ -15,6 +15,7 @@ from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed
 from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.sequence_code import prunes
+from kleene.engine.totals.totals import why_match_by_match
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
 from kleene.ir.row_text import pattern_text, row_query_text
@@ -57,6 +58,8 @@ def explain_text(
     facts |= {"split": _split_text(plan)}
     facts |= dict(note.split(": ", 1) for note in pipeline.notes)
     facts |= {"engine": f"{choice.name}: {choice.reason}"}
+    if plan.mode == "totals":
+        facts |= {"matches": _totals_text(plan, choice)}
     lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
     lines += [f"{'warning':<10} {warning}" for warning in warnings]
     figures = None if table is None else analyzed(plan, table)
@@ -66,6 +69,15 @@ def explain_text(
     if on_spark is not None:
         lines += _section("on Spark", on_spark)
     return "\n".join([*lines, *_section(*_states(plan, choice))])
+
+
+def _totals_text(plan: Plan, choice: Choice) -> str:
+    """How matches are added up."""
+    nullable = frozenset(plan.query.schema or ())
+    why = why_match_by_match(plan, choice, nullable)
+    if why is None:
+        return "none is made: one walk over the graph that they share adds them up"
+    return f"each is made, and added up, since {why}"
 
 
 def _section(name: str, text: str) -> list[str]:

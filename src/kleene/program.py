@@ -16,7 +16,8 @@ from kleene.engine.run import run
 from kleene.engine.ties import tie_notes
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
 from kleene.ir.query import QueryDefinition
-from kleene.lang.sase import bind, parse_program
+from kleene.lang.parameters import bind
+from kleene.lang.sase import parse_program
 from kleene.options import EngineOptions, SparkOptions, StreamOptions
 from kleene.plan.plan import Plan
 from kleene.watching import watched
@@ -43,7 +44,7 @@ class Program:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         as_: str | None = None,
         engine: EngineOptions | str | None = None,
@@ -102,7 +103,7 @@ class Program:
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
@@ -238,6 +239,11 @@ def _flat(events: Any) -> Any:
     for name, part in events.items():
         flat |= {(name, inner): value for inner, value in part.items()} if isinstance(part, Mapping) else {name: part}
     return flat
+
+
+def with_values(program: Program, params: Mapping[str, Any]) -> Program:
+    """The program with values for its parameters, as a call gives them."""
+    return Program(tuple(map(Query, bind(tuple(query.definition for query in program.queries), params))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from kleene.engine.row_reference import PartitionMatcher, Visible
 from kleene.ir.row_text import row_query_text
 from kleene.schema import INTEGER, Schema
 from row_automaton_runner import ways
-from row_cases import RowCase, load_rows
+from row_cases import RowCase, load_rows, params_of
 
 LETTERS = "ABC"
 
@@ -110,5 +110,5 @@ def test_ways_of_the_automaton_are_those_of_the_plain_engine_in_the_same_order(
 def test_printed_clause_reads_back_as_an_equal_query(case: RowCase) -> None:
     query = kleene.match_recognize(case.item["clause"])
     assert kleene.match_recognize(row_query_text(query.definition)) == query
-    assert query.explain()
-    assert query.explain(pa.table(case.table))
+    assert query.explain(**params_of(case))
+    assert query.explain(pa.table(case.table), **params_of(case))

@@ -16,6 +16,7 @@ from kleene.engine.events import Events
 from kleene.engine.inputs import make_order_key, read_events
 from kleene.engine.reference import find_matches
 from kleene.ir.options import Format
+from kleene.lang.parameters import bind
 
 CASES = [case for case in load_all() if not case.is_program]
 
@@ -24,7 +25,8 @@ CASES = [case for case in load_all() if not case.is_program]
 def test_accepting_runs_are_the_matches(case: Case) -> None:
     order = make_order_key(case.options["order_by"], case.options["tie_break"])
     table, schema = read_events(case.inputs, order, case.options["type_column"])
-    query = analyze(kleene.sase(case.query).definition, schema, order.order_by)
+    [definition] = bind((kleene.sase(case.query).definition,), case.options.get("params"))
+    query = analyze(definition, schema, order.order_by)
     positive = replace(query, negations=(), having=None)
     for partition in partitions(table, query.partition_by):
         events = Events(partition, schema, order.order_by)

@@ -15,7 +15,7 @@ from kleene.api import prepare
 from kleene.engine.ranges import Uncut
 from kleene.engine.run import run
 from kleene.ir.options import Window, WindowUnit
-from row_cases import RowCase, load_rows
+from row_cases import RowCase, load_rows, params_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
@@ -29,7 +29,9 @@ def test_case_in_ranges(case: Case) -> None:
     if case.is_program:
         pytest.skip("a program is several queries")
     definition = kleene.sase(case.query).definition
-    if definition.window is None:  # most cases have none; bounded, they can be cut
+    if (
+        definition.window is None and definition.window_parameter is None
+    ):  # most cases have none; bounded, they can be cut
         definition = replace(definition, window=Window(5, WindowUnit.EVENTS))
     table, plan = prepare(call_of(definition, **case.options, engine="generated"), case.inputs)
     check(plan, table)
@@ -38,9 +40,9 @@ def test_case_in_ranges(case: Case) -> None:
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
 def test_row_pattern_case_in_ranges(case: RowCase) -> None:
     definition = kleene.match_recognize(case.item["clause"]).definition
-    if definition.window is None and definition.max_length is None:
+    if definition.window is None and definition.window_parameter is None and definition.max_length is None:
         definition = replace(definition, max_length=4)
-    table, plan = prepare(call_of(definition, engine="generated"), case.table)
+    table, plan = prepare(call_of(definition, engine="generated", **params_of(case)), case.table)
     check(plan, table)
 
 

@@ -16,7 +16,7 @@ from kleene.engine.choice import choose
 from kleene.engine.run import run
 from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
 from on_stream import matched_on_stream, task_of
-from row_cases import RowCase, load_rows
+from row_cases import RowCase, load_rows, params_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
@@ -37,7 +37,7 @@ def test_case_on_a_stream(case: Case) -> None:
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
 def test_row_pattern_case_on_a_stream(case: RowCase) -> None:
     definition = kleene.match_recognize(case.item["clause"]).definition
-    check(*reversed(prepare(call_of(definition, engine="generated"), case.table)))
+    check(*reversed(prepare(call_of(definition, engine="generated", **params_of(case)), case.table)))
 
 
 def check(plan, table) -> None:

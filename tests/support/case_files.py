@@ -48,6 +48,8 @@ def _case(item: dict[str, Any]) -> Case:
     order_by = item.get("order_by", "t")
     type_column = item.get("type_column", "type") or None
     options = {"order_by": order_by, "type_column": type_column, "format": item.get("format", "all")}
+    if "params" in item:
+        options["params"] = read_params(item["params"])
     is_error = "error" in item
     if "inputs" in item:
         inputs: Any = {}
@@ -69,6 +71,22 @@ def _case(item: dict[str, Any]) -> Case:
         item.get("result"),
         {key: item[key] for key in ("error", "line", "column", "says") if key in item} if is_error else None,
     )
+
+
+def read_params(given: dict[str, Any]) -> dict[str, Any]:
+    """Values of parameters; what TOML has no value for is written as a table with one entry."""
+    return {name: _param(value) for name, value in given.items()}
+
+
+def _param(value: Any) -> Any:
+    match value:
+        case {"decimal": text}:
+            return Decimal(text)
+        case {"microseconds": number}:
+            return dt.timedelta(microseconds=number)
+        case {"null": True}:
+            return None
+    return value
 
 
 def read_table(columns: str, events: str, counted: int = 0, bare: bool = False) -> pa.Table:

@@ -137,11 +137,11 @@ _OF_TYPE = {
     "int": """length({string}); floor({float}); floor({decimal}); ceil({decimal}); CAST({bool} AS integer);
         CAST({decimal} AS integer); instr({string}, {string}); date_diff({date}, {date}); year({date});
         day({timestamp}); hour({timestamp}); second({timestamp}); unix_timestamp({timestamp});
-        locate({string}, {string}, {int});
-        TRY_CAST({string} AS integer); EXTRACT(MINUTE FROM {timestamp}); nullif({int}, {number})""",
+        locate({string}, {string}, {int}); TRY_CAST({string} AS integer);
+        EXTRACT(MINUTE FROM {timestamp}); nullif({int}, {number})""",
     "float": """({number} / {number}); ({float} + {int}); ({decimal} * {float}); ({duration} / {duration});
-        sign({number}); {int}::float; sqrt({number}); ln({number}); exp({int});
-        power({number}, {int}); round({float}, 1); CAST({int} AS float)""",
+        sign({number}); {int}::float; sqrt({number}); ln({number}); exp({int}); power({number}, {int});
+        round({float}, 1); CAST({int} AS float)""",
     "decimal": "({decimal} + {int}); ({decimal} * 1.5); CAST({int} AS decimal(10, 2))",
     "string": """concat({string}, {string}, '-'); upper({string}); lower({string}); CAST({int} AS string);
         CAST({decimal} AS string); CAST({float} AS string); CAST({bool} AS string); CAST({date} AS string);

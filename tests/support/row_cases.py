@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import kleene
-from case_files import FOLDER, near, read_table, shown_value
+from case_files import FOLDER, near, read_params, read_table, shown_value
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ def _case(item: dict[str, Any]) -> RowCase:
     return RowCase(
         item["name"], item, read_table(item.get("columns", "id:string t:int x:int"), item.get("events", ""), bare=True)
     )
+
+
+def params_of(case: RowCase) -> dict[str, Any]:
+    """The argument `params` of the call, where the case gives values."""
+    return {"params": read_params(case.item["params"])} if "params" in case.item else {}
 
 
 def regex_of(case: RowCase) -> kleene.Query:

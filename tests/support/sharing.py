@@ -5,7 +5,13 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 SPARK = "spark"
-WITH_SPARK = ("tests/spark/", "tests/cli/test_cli.py", "tests/test_examples.py", "tests/test_workloads.py")
+WITH_SPARK = (
+    "tests/spark/",
+    "tests/cli/test_cli.py",
+    "tests/cli/test_cli_sql.py",
+    "tests/test_examples.py",
+    "tests/test_workloads.py",
+)
 WITHOUT_SPARK = (
     "tests/spark/test_spark_cluster.py",
     "tests/spark/test_stream_soak.py",

@@ -9,7 +9,9 @@ from dataclasses import replace
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
 from kleene.analysis.predicates import Moment, Placed, conjuncts, inverted_inward, place
 from kleene.analysis.scope import Clause, Scope, ScopedVariable, make_scope, resolve
+from kleene.analysis.totals import analyzed_totals, check_grouping
 from kleene.analysis.value_types import condition, typed
+from kleene.analysis.whole_events import with_whole_events
 from kleene.errors import SchemaError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Strategy, WindowUnit
@@ -69,6 +71,8 @@ def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by:
         tuple(_warnings(definition, scope)),
     )
     _check_output_names(query, scope)
+    if definition.grouping is not None:
+        check_grouping(definition.grouping, key, query.measures or (), MATCH_END, time_type)
     return query
 
 
@@ -280,14 +284,17 @@ def _negations(placed: dict[str, list[Placed]], scope: Scope) -> tuple[NegativeC
 def _measures(definition: QueryDefinition, scope: Scope) -> tuple[Measure, ...] | None:
     if definition.measures is None:
         return None
+    if definition.grouping is not None:
+        return analyzed_totals(definition.measures, scope)
     names: set[str] = set()
-    for measure in definition.measures:
+    measures = with_whole_events(definition.measures, scope)
+    for measure in measures:
         if measure.name in names:
             raise scope.fail(f"two values are called '{printable(measure.name)}'", measure.span, "Rename one with AS.")
         names.add(measure.name)
     return tuple(
         replace(measure, expression=typed(resolve(measure.expression, scope, Clause.RETURN), scope))
-        for measure in definition.measures
+        for measure in measures
     )
 
 

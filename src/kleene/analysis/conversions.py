@@ -7,11 +7,13 @@ from dataclasses import replace
 from decimal import Context, Decimal
 
 from kleene.analysis.scope import Scope
-from kleene.errors import SchemaError
+from kleene.errors import SchemaError, printable
 from kleene.ir import expr as ir
+from kleene.ir.options import duration_of
 from kleene.schema import (
     BOOLEAN,
     DATE,
+    DURATION,
     FLOAT,
     INTEGER,
     LARGEST_INTEGER,
@@ -19,6 +21,7 @@ from kleene.schema import (
     NULL,
     SMALLEST_INTEGER,
     STRING,
+    UNKNOWN,
     ArrayType,
     DecimalType,
     DurationType,
@@ -42,6 +45,7 @@ from kleene.schema import (
     struct,
 )
 from kleene.source import Span
+from kleene.wording import said
 
 _ALL_DIGITS = Context(prec=1_000)
 _DAY = 86_400_000_000
@@ -66,7 +70,10 @@ def need(operand: ir.Expr, scope: Scope, who: str, fits: bool, what: str, hint: 
             f"cannot compute with a value of type {found.name}", scope.source.locate(operand.span), found.advice
         )
     if not fits and not fits_everywhere(found):
-        raise scope.fail(f"{who} needs {what}, but this is {a_type(found)}", operand.span, hint)
+        given = operand.parameter if isinstance(operand, ir.Literal) else None
+        this = "this" if given is None else f"the parameter ':{printable(given)}'"
+        hint = hint if given is None else "Give the parameter another value."
+        raise scope.fail(f"{who} needs {what}, but {this} is {a_type(found)}", operand.span, hint)
 
 
 def cast_to(expression: ir.Expr, to: Type) -> ir.Expr:
@@ -105,14 +112,74 @@ def alike(written: Sequence[ir.Expr], inners: Sequence[ir.Expr], scope: Scope, d
     """Typed operands, converted to the one type that holds them all; `written` is what they were before."""
     for inner in inners:
         need(inner, scope, doing, True, "")
+    inners = as_used(inners)
     exact = exact_literals(written, inners)
     common = common_type(map(type_of, exact))
     if common is None or not all(same_clock(inner, common) for inner in exact):
+        check_parameters(inners, scope, doing)
         types = sorted({str(inner.type) for inner in inners if not fits_everywhere(type_of(inner))})
         raise scope.fail(
             f"cannot {doing}: {' and '.join(types)} do not go together", span, _conversion_hint(map(type_of, inners))
         )
     return [cast_to(inner, common) for inner in exact]
+
+
+def as_used(operands: Sequence[ir.Expr]) -> list[ir.Expr]:
+    """The operands, of which literals of the command line are of the type of the others, if they can be."""
+    return [
+        as_type(operand, _common_of_others(operands, operand))
+        if isinstance(operand, ir.Literal) and operand.written is not None
+        else operand
+        for operand in operands
+    ]
+
+
+def _common_of_others(operands: Sequence[ir.Expr], one: ir.Expr) -> Type:
+    return common_type(type_of(operand) for operand in operands if operand is not one) or UNKNOWN
+
+
+def as_type(operand: ir.Expr, wanted: Type) -> ir.Expr:
+    """The operand; one that was written on a command line is a text or a duration, where these are wanted."""
+    written = operand.written if isinstance(operand, ir.Literal) else None
+    if not isinstance(operand, ir.Literal) or written is None:
+        return operand
+    if wanted == STRING:
+        return replace(operand, value=written, of_type=STRING, type=STRING)
+    if isinstance(wanted, DurationType) and (microseconds := duration_of(written)) is not None:
+        return replace(operand, value=microseconds, of_type=DURATION, type=DURATION)
+    return operand
+
+
+def check_parameters(operands: Sequence[ir.Expr], scope: Scope, doing: str) -> None:
+    """Of operands that do not go together: if one of them is a parameter, an error that names it and says what fits."""
+    for operand in operands:
+        if isinstance(operand, ir.Literal) and operand.parameter is not None:
+            others = {type_of(other) for other in operands if other is not operand}
+            wanted = common_type(others)
+            name = printable(operand.parameter)
+            values = [value for type_, value in _EXAMPLES.items() if wanted is not None and wanted.name == type_]
+            said_others = " and ".join(sorted(str(other) for other in others))
+            raise scope.fail(
+                f"cannot {doing}: the parameter ':{name}' is {a_type(type_of(operand))}, beside {said_others}",
+                operand.span,
+                said(
+                    python=f"Give it such a value: {{'{name}': {values[0]}}}." if values else "Give it another value.",
+                    shell="Give it another value, or convert it: CAST(… AS string).",
+                ),
+            )
+
+
+_EXAMPLES = {
+    "integer": "100",
+    "float": "1.5",
+    "decimal": "Decimal('1.50')",
+    "string": "'text'",
+    "boolean": "True",
+    "date": "date(2024, 1, 31)",
+    "timestamp": "datetime(2024, 1, 31, 10, 0)",
+    "time": "time(9, 30)",
+    "duration": "timedelta(minutes=5)",
+}
 
 
 def same_clock(operand: ir.Expr, common: Type) -> bool:

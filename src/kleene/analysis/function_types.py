@@ -293,7 +293,8 @@ class _Call:
 
     def _round(self) -> tuple[list[ir.Expr], Type]:
         number, *places = map(self._number, self.arguments)
-        if places and not (isinstance(places[0], ir.Literal) and isinstance(places[0].value, int)):
+        is_open = bool(places) and isinstance(places[0], ir.Parameter)
+        if places and not is_open and not (isinstance(places[0], ir.Literal) and isinstance(places[0].value, int)):
             raise self.scope.fail("the number of places to round to must be a literal whole number", places[0].span)
         return [number, *places], type_of(number)
 
@@ -320,6 +321,8 @@ class _Call:
 
     def _part(self) -> tuple[list[ir.Expr], Type]:
         field, moment = self.arguments
+        if isinstance(field, ir.Parameter):
+            return [field, moment], UNKNOWN
         asked = field.value.lower() if isinstance(field, ir.Literal) and isinstance(field.value, str) else None
         if asked not in times.FIELDS:
             names = sorted({name.upper() for name in times.FIELDS if len(name) > 2})

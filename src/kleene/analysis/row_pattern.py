@@ -204,11 +204,12 @@ class _Analysis:
 
     def measure(self, expression: ir.Expr) -> ir.Expr:
         for node in ir.walk(expression):
-            if isinstance(node, ir.PythonCall):
+            if isinstance(node, ir.PythonCall) and node.returns is None:
                 raise self.fail(
                     f"the function '{printable(node.name)}' can only be called in predicates: its type is unknown",
                     node.span,
-                    "Return its arguments, and call it on the result.",
+                    "Say it with an annotation, -> bool, int, float or str; or return its arguments, and call it on "
+                    "the result.",
                 )
         return typed(self.resolved(expression), self.scope)
 

@@ -99,8 +99,8 @@ def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
         case ir.Attribute():
             return _resolve_attribute(expression, scope, clause)
         case ir.Events():
-            assert expression.variable is not None
-            _known_variable(expression.variable, expression.variable_span, scope)
+            assert expression.variable is not None, "* stands in count alone"
+            known_variable(expression.variable, expression.variable_span, scope)
             raise scope.fail(
                 "an event is not a value",
                 expression.span,
@@ -111,7 +111,7 @@ def resolve(expression: ir.Expr, scope: Scope, clause: Clause) -> ir.Expr:
     return ir.with_children(expression, lambda child: resolve(child, scope, clause))
 
 
-def _known_variable(name: str, span: Span, scope: Scope) -> ScopedVariable:
+def known_variable(name: str, span: Span, scope: Scope) -> ScopedVariable:
     if name not in scope.variables:
         names = [variable for variable in scope.variables if not variable.startswith("#")]
         raise scope.fail(
@@ -124,9 +124,9 @@ def _known_variable(name: str, span: Span, scope: Scope) -> ScopedVariable:
 
 def _resolve_attribute(attribute: ir.Attribute, scope: Scope, clause: Clause) -> ir.Expr:
     if attribute.variable is None:
-        attribute = replace(attribute, variable=_owner_of_bare(attribute, scope))
+        attribute = replace(attribute, variable=bare_owner(attribute, scope))
     assert attribute.variable is not None
-    variable = _known_variable(attribute.variable, attribute.variable_span, scope)
+    variable = known_variable(attribute.variable, attribute.variable_span, scope)
     if attribute.name == "LEN" and attribute.position is Position.EACH and variable.is_kleene:
         return ir.Length(variable.name, span=attribute.span)
     _check_position(attribute, variable, scope, clause)
@@ -136,11 +136,11 @@ def _resolve_attribute(attribute: ir.Attribute, scope: Scope, clause: Clause) ->
             attribute.variable_span,
             f"{clause.value} can use the positive variables only.",
         )
-    _check_exists(attribute, variable, scope)
+    check_exists(attribute, variable, scope)
     return attribute
 
 
-def _owner_of_bare(attribute: ir.Attribute, scope: Scope) -> str:
+def bare_owner(attribute: ir.Attribute, scope: Scope) -> str:
     is_attribute = scope.schema is None or attribute.name in scope.schema
     if scope.only_variable is not None and (is_attribute or attribute.name != scope.only_variable):
         return scope.only_variable
@@ -201,7 +201,7 @@ def _check_position(attribute: ir.Attribute, variable: ScopedVariable, scope: Sc
         )
 
 
-def _check_exists(attribute: ir.Attribute, variable: ScopedVariable, scope: Scope) -> None:
+def check_exists(attribute: ir.Attribute, variable: ScopedVariable, scope: Scope) -> None:
     schema = scope.schema
     if schema is None or attribute.name in schema:
         return
@@ -216,13 +216,20 @@ def _check_exists(attribute: ir.Attribute, variable: ScopedVariable, scope: Scop
 
 
 def _resolve_aggregate(aggregate: ir.Aggregate, scope: Scope, clause: Clause) -> ir.Expr:
+    if isinstance(aggregate.argument, ir.Events) and aggregate.argument.variable is None:
+        raise scope.fail(
+            f"count(*) counts matches, but {clause.value} is about one match",
+            aggregate.span,
+            "Count the events of a Kleene variable, count(a[]); or the matches: query.aggregate(events, "
+            "{'n': 'count(*)'})",
+        )
     references = _references_inside(aggregate, scope)
     names = {reference.variable for reference in references}
     positions = {reference.position for reference in references}
     function = aggregate.function
     for reference in references:
         assert reference.variable is not None
-        variable = _known_variable(reference.variable, reference.variable_span, scope)
+        variable = known_variable(reference.variable, reference.variable_span, scope)
         if not variable.is_kleene:
             raise scope.fail(
                 f"{function} is over the events of a Kleene variable, but '{printable(variable.name)}' is one event",
@@ -237,7 +244,7 @@ def _resolve_aggregate(aggregate: ir.Aggregate, scope: Scope, clause: Clause) ->
                 f"{function}({variable.name}[..i-1].x).",
             )
         if isinstance(reference, ir.Attribute):
-            _check_exists(reference, variable, scope)
+            check_exists(reference, variable, scope)
     if len(names) > 1 or len(positions) > 1:
         raise scope.fail(f"{function} is over the events of one variable", aggregate.span)
     if not references:

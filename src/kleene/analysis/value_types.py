@@ -12,8 +12,10 @@ from decimal import Decimal
 
 from kleene.analysis.conversions import (
     alike,
+    as_type,
     can_cast,
     cast_to,
+    check_parameters,
     common_of_two,
     common_type,
     exact_literals,
@@ -68,6 +70,8 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
         case ir.Literal(value=value, of_type=of_type):
             plain = float(value) if of_type is FLOAT and isinstance(value, Decimal) else value
             return replace(expression, value=plain, type=of_type)
+        case ir.Parameter():
+            return replace(expression, type=UNKNOWN)
         case ir.Attribute(name=name):
             return replace(expression, type=scope.type_of(name))
         case ir.Events() | ir.Length() | ir.MatchNumber():
@@ -79,7 +83,7 @@ def typed(expression: ir.Expr, scope: Scope) -> ir.Expr:
             return replace(expression, argument=inner, type=inner.type)
         case ir.PythonCall(arguments=arguments):
             inners = tuple(typed(argument, scope) for argument in arguments)
-            return replace(expression, arguments=inners, type=UNKNOWN)
+            return replace(expression, arguments=inners, type=expression.returns or UNKNOWN)
         case ir.Aggregate():
             return _typed_aggregate(expression, scope)
         case ir.Arithmetic():
@@ -177,11 +181,11 @@ def condition(expression: ir.Expr, scope: Scope) -> ir.Expr:
     """The expression, typed, which must be boolean."""
     inner = typed(expression, scope)
     need(inner, scope, "a condition", inner.type == BOOLEAN, "a boolean", "Compare it with something: … > 0")
-    return replace(inner, type=BOOLEAN) if isinstance(inner, ir.PythonCall) else inner
+    return replace(inner, type=BOOLEAN) if isinstance(inner, ir.PythonCall) and inner.type == UNKNOWN else inner
 
 
 def _string(operand: ir.Expr, scope: Scope, who: str) -> ir.Expr:
-    inner = typed(operand, scope)
+    inner = as_type(typed(operand, scope), STRING)
     need(inner, scope, who, inner.type == STRING, "a string", "Convert it: CAST(… AS string)")
     return inner
 
@@ -194,7 +198,7 @@ def _alike(operands: Sequence[ir.Expr], scope: Scope, doing: str, span: Span) ->
 def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
     operator, span = expression.operator, expression.span
     operands = [expression.left, expression.right]
-    left, right = inners = [typed(operand, scope) for operand in operands]
+    left, right = inners = [_in_arithmetic(typed(operand, scope)) for operand in operands]
     for inner in inners:
         need(inner, scope, operator, True, "")
     types = (type_of(left), type_of(right))
@@ -209,6 +213,7 @@ def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
         return _typed_numbers(expression, exact_literals(operands, inners), scope)
     temporal = _typed_temporal(expression, left, right)
     if temporal is None:
+        check_parameters(inners, scope, f"compute with {operator}")
         hint = (
             "Join strings with ||."
             if STRING in types and operator == "+"
@@ -216,6 +221,11 @@ def _typed_arithmetic(expression: ir.Arithmetic, scope: Scope) -> ir.Expr:
         )
         raise scope.fail(f"cannot compute {types[0]} {operator} {types[1]}", span, hint)
     return temporal
+
+
+def _in_arithmetic(operand: ir.Expr) -> ir.Expr:
+    """A text of the command line that is no number can only be a duration here."""
+    return as_type(operand, DURATION) if operand.type == STRING else operand
 
 
 def _typed_numbers(expression: ir.Arithmetic, operands: list[ir.Expr], scope: Scope) -> ir.Expr:
@@ -335,6 +345,8 @@ def _share(percentage: ir.Expr, scope: Scope) -> ir.Expr:
     match percentage:
         case ir.Literal(value=(int() | float()) as value) if 0 <= value <= 1:
             return percentage
+        case ir.Parameter():
+            return percentage
     raise scope.fail("percentile takes a literal number from 0 to 1", percentage.span, "Write: percentile(x, 0.9)")
 
 
@@ -355,7 +367,7 @@ def _typed_listagg(argument: ir.Expr, others: tuple[ir.Expr, ...], scope: Scope)
     need(argument, scope, "listagg", fits, "a string", "Convert it: CAST(… AS string)")
     for other in others:
         is_text = isinstance(other, ir.Literal) and (other.value is None or other.type == STRING)
-        if not is_text:
+        if not is_text and not isinstance(other, ir.Parameter):
             raise scope.fail("what stands between the values must be a literal string", other.span)
     return cast_to(argument, STRING), others
 
@@ -363,6 +375,8 @@ def _typed_listagg(argument: ir.Expr, others: tuple[ir.Expr, ...], scope: Scope)
 def _need_how_many(other: ir.Expr, function: str, scope: Scope) -> None:
     match other:
         case ir.Literal(value=int() as value) if value >= 1 and not isinstance(value, bool):
+            return
+        case ir.Parameter():
             return
     raise scope.fail(f"how many values {function} gives must be a literal whole number from 1 up", other.span)
 

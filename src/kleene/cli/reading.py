@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from kleene.api import Query, match_recognize, regex
-from kleene.errors import QuerySyntaxError, SchemaError, UnsupportedError, listed, printable
+from kleene.errors import AnalysisError, QuerySyntaxError, SchemaError, UnsupportedError, listed, printable
 from kleene.files import EventFiles, Form, find_files, read_arrow
-from kleene.program import Program, program
+from kleene.ir.written import Written
+from kleene.program import Program, program, with_values
 from kleene.schema_text import told_types
 
 Inputs: TypeAlias = EventFiles | dict[str, EventFiles]
@@ -196,3 +197,25 @@ def read_hints(given: list[str]) -> dict[str, str] | None:
             )
         found[name.strip()] = value.strip()
     return found or None
+
+
+def read_params(given: list[str] | None) -> dict[str, Written] | None:
+    """Values of parameters, as they are written: how they are used tells their types."""
+    found: dict[str, Written] = {}
+    for item in given or ():
+        name, separator, value = item.partition("=")
+        name = name.strip().removeprefix(":")
+        if not separator or not name:
+            raise AnalysisError(
+                f"the parameter '{printable(item)}' has no value", hint="Write NAME=VALUE: --param least=100"
+            )
+        if name in found:
+            raise AnalysisError(f"the parameter '{printable(name)}' is given twice", hint="Leave one of them out.")
+        found[name] = Written(value)
+    return found or None
+
+
+def with_params(queries: Program, given: list[str] | None) -> Program:
+    """The queries with values for their parameters, if some are given; else the parameters stay open."""
+    params = read_params(given)
+    return queries if params is None else with_values(queries, params)

@@ -17,22 +17,26 @@ NAME = "query"
 _ROWS = ("row", "rows")
 
 
-def sql_in_process(text: str, tables: dict[str, EventFiles], paths: dict[str, Path], screen: Screen) -> int:
-    table = sql(text, tables=read_tables(tables), as_="arrow")
+def sql_in_process(
+    text: str, args: dict[str, Any] | None, tables: dict[str, EventFiles], paths: dict[str, Path], screen: Screen
+) -> int:
+    table = sql(text, args=args, tables=read_tables(tables), as_="arrow")
     if NAME in paths:
         write_arrow(table, paths[NAME])
     screen.show(Result(NAME, table.schema, table.num_rows, screen.first_of(table), _ROWS), [NAME], paths)
     return int(table.num_rows)
 
 
-def sql_on_spark(text: str, tables: dict[str, EventFiles], paths: dict[str, Path], screen: Screen) -> int:
+def sql_on_spark(
+    text: str, args: dict[str, Any] | None, tables: dict[str, EventFiles], paths: dict[str, Path], screen: Screen
+) -> int:
     with on_spark() as session:
         from kleene.spark.files import read_spark, write_spark
         from kleene.spark.names import quoted
 
         for name, files in tables.items():
             read_spark(session, files).createOrReplaceTempView(quoted(name))
-        frame = _on_spark(session, text).persist()
+        frame = _on_spark(session, text, args).persist()
         rows = (frame if screen.limit is None else frame.limit(screen.limit)).toArrow()
         if NAME in paths:
             write_spark(frame, paths[NAME])
@@ -44,9 +48,9 @@ def sql_on_spark(text: str, tables: dict[str, EventFiles], paths: dict[str, Path
     return result.count
 
 
-def _on_spark(session: Any, text: str) -> Any:
+def _on_spark(session: Any, text: str, args: dict[str, Any] | None) -> Any:
     try:
-        return sql(session, text)
+        return sql(session, text, args)
     except Exception as error:
         kinds = {kind.__name__ for kind in type(error).__mro__}
         if not kinds & {"AnalysisException", "ParseException"}:

@@ -21,10 +21,12 @@ from kleene.cli.reading import (
     read_hints,
     read_inputs,
     read_named,
+    read_params,
     read_program,
     read_tables,
     read_text,
     sql_file,
+    with_params,
 )
 from kleene.cli.showing import Screen, make_screen
 from kleene.cli.sql import NAME as SQL_RESULT
@@ -78,6 +80,14 @@ OrderBy = Annotated[
 TieBreak = Annotated[
     list[str] | None, typer.Option(help="A column that decides between events of equal order; repeat for more.")
 ]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        help="NAME=VALUE for :NAME in the query; repeat for more. A value is of the type that its use needs, or looks "
+        "like: a number, true or false, an ISO date or time, else text.",
+    ),
+]
 TypeColumn = Annotated[str, typer.Option(help="The column that tells the type of an event.")]
 Selected = Annotated[str, typer.Option(help="all, or non_overlapping.")]
 Timezone = Annotated[str, typer.Option(help="The zone of times that have none, such as Europe/Berlin.")]
@@ -125,6 +135,7 @@ def match_command(
     cast: Cast = None,
     delimiter: Delimiter = ",",
     null: Null = None,
+    param: Params = None,
     output_path: OutputOption = None,
     overwrite: Overwrite = False,
     style: Show = None,
@@ -147,7 +158,7 @@ def match_command(
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         is_piped = output_path is not None and str(output_path) == "-"
         paths = output_paths(queries.names, query, None if is_piped else output_path, overwrite, files)
-        options = _match_options(queries, order_by, tie_break, type_column, format)
+        options = _match_options(queries, order_by, tie_break, type_column, format, param)
         is_on_spark, why = choose_place(files, on_spark, in_process)
         if notes.is_terminal:
             note(f"matching {'on Spark' if is_on_spark else 'in this process'}: {why}", "dim")
@@ -201,6 +212,7 @@ def sql_command(
     ] = None,
     delimiter: Delimiter = ",",
     null: Null = None,
+    param: Params = None,
     output_path: OutputOption = None,
     overwrite: Overwrite = False,
     style: Show = None,
@@ -221,16 +233,22 @@ def sql_command(
         is_piped = output_path is not None and str(output_path) == "-"
         paths = output_paths([SQL_RESULT], file, None if is_piped else output_path, overwrite, files)
         runner = sql_on_spark if on_spark else sql_in_process
-        found = runner(query, files, paths, make_screen(style, limit, is_piped))
+        found = runner(query, read_params(param), files, paths, make_screen(style, limit, is_piped))
         if fail_if_none and not found:
             raise typer.Exit(ExitCode.NO_MATCH)
 
 
 def _match_options(
-    queries: Program, order_by: list[str] | None, tie_break: list[str] | None, type_column: str, format: str
+    queries: Program,
+    order_by: list[str] | None,
+    tie_break: list[str] | None,
+    type_column: str,
+    format: str,
+    param: list[str] | None,
 ) -> dict[str, Any]:
     """The arguments of `match`; what a row pattern says itself must not be given."""
-    options = {"order_by": order_by, "tie_break": tie_break, "type_column": type_column, "format": format}
+    options: dict[str, Any] = {"order_by": order_by, "tie_break": tie_break, "type_column": type_column}
+    options |= {"format": format, "params": read_params(param)}
     needs_order = any(not is_row_pattern(query.definition) for query in queries.queries)
     if needs_order and not order_by:
         raise typer.BadParameter("name the column that orders the events, such as -b ts", param_hint="--order-by")
@@ -288,6 +306,7 @@ def stream(
     cast: Cast = None,
     delimiter: Delimiter = ",",
     null: Null = None,
+    param: Params = None,
     every: Annotated[str, typer.Option(help="How often to look for new files.")] = "1 second",
     max_files: Annotated[int | None, typer.Option(help="The most files in a micro-batch.", min=1)] = None,
     buckets: Annotated[int, typer.Option(help="Groups that keys are put together in.", min=1)] = BUCKETS,
@@ -316,7 +335,7 @@ def stream(
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         check_folders(files)
         options = {
-            **_match_options(queries, order_by, tie_break, type_column, format),
+            **_match_options(queries, order_by, tie_break, type_column, format, param),
             "stream": StreamOptions(
                 order="arrival" if arrival else "time",
                 buckets=buckets,
@@ -362,6 +381,7 @@ def check(
     cast: Cast = None,
     delimiter: Delimiter = ",",
     null: Null = None,
+    param: Params = None,
 ) -> None:
     """Check a query, on its own or against the columns of an input; nothing is matched."""
     with errors():
@@ -369,9 +389,11 @@ def check(
         if inputs:
             columns = None if schema is None or os.path.exists(schema) else schema
             files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, columns, cast))
-            options = _match_options(queries, order_by, tie_break, type_column, format)
+            options = _match_options(queries, order_by, tie_break, type_column, format, param)
             queries.explain(read_tables(files), **options)
-        elif schema is not None:
+        else:
+            queries = with_params(queries, param)
+        if schema is not None and not inputs:
             known = parse_schema(schema, checked_zone(timezone), type_column)
             for one in queries.queries:
                 if one.definition.from_stream not in queries.names:
@@ -410,6 +432,7 @@ def explain(
     cast: Cast = None,
     delimiter: Delimiter = ",",
     null: Null = None,
+    param: Params = None,
     hints: Annotated[
         list[str] | None,
         typer.Option("--plan", "-p", help="A hint, such as scan=ais or operators=nfa; repeat for more."),
@@ -425,12 +448,12 @@ def explain(
     with errors():
         queries = read_program(query, language)
         options: dict[str, Any] = {"engine": EngineOptions(plan=read_hints(hints or []))}
-        options |= {"analyze": analyze, "code": code, "dot": dot, "svg": svg}
+        options |= {"analyze": analyze, "code": code, "dot": dot, "svg": svg, "params": read_params(param)}
         events = None
         if inputs:
             files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
             events = read_tables(files)
-            options |= _match_options(queries, order_by, tie_break, type_column, format)
+            options |= _match_options(queries, order_by, tie_break, type_column, format, param)
         if events is None and (analyze or code):
             raise UnsupportedError(
                 f"--{'analyze' if analyze else 'code'} needs events", hint="Name them with --input, and --order-by."

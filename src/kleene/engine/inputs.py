@@ -17,7 +17,7 @@ from kleene.errors import KleeneError, SchemaError, did_you_mean, listed, printa
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.paths import Mention, mentions, path_of, spoken
-from kleene.ir.query import QueryDefinition
+from kleene.ir.query import Measure, QueryDefinition
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -111,9 +111,15 @@ def mentioned_names(
     return Mentioned(frozenset(exact), frozenset(folded))
 
 
+def _is_whole(measure: Measure) -> bool:
+    """Whether RETURN asks for whole events: *, a.* or, as it seems, a."""
+    expression = measure.expression
+    return isinstance(expression, ir.Events) or (isinstance(expression, ir.Attribute) and expression.variable is None)
+
+
 def _gives_out_events(definition: QueryDefinition) -> bool:
     if definition.selection is Selection.EVERY_RUN:
-        return definition.measures is None
+        return definition.measures is None or any(map(_is_whole, definition.measures))
     return definition.rows_per_match is not RowsPerMatch.ONE
 
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -58,6 +58,7 @@ class PreparedQuery:
         operators = "" if plan.pipeline is None else str(plan.pipeline)
         said = [text, str(order), str(self.sort_columns), plan.format.value, operators]
         said += [str(self.columns), str(query.schema)]
+        said += [] if query.definition.grouping is None else [str(query.definition.grouping)]
         return hashlib.sha256("\x00".join(said).encode()).hexdigest()
 
 
@@ -127,11 +128,18 @@ class CheckedProgress:
         with self._alone():
             if self._is_finished:
                 raise UnsupportedError("the stream has ended: there is nothing to go on with")
-            parts = {**self._engine.saved(), "last_event": self._last, "fingerprint": self._query.fingerprint}
+            parts = {**self.saved(), "last_event": self._last, "fingerprint": self._query.fingerprint}
             return pack({name: part for name, part in parts.items() if part is not None})
 
+    def saved(self) -> dict[str, Any]:
+        """What there is to save, besides what all progresses have."""
+        return dict(self._engine.saved())
+
+    def load(self, parts: SavedParts) -> None:
+        self._engine.load(parts)
+
     @classmethod
-    def restore(cls, query: PreparedQuery, snapshot: bytes) -> CheckedProgress:
+    def restore(cls, query: PreparedQuery, snapshot: bytes) -> Self:
         """The progress that was saved; an error if it is damaged, or of another query."""
         progress = cls(query)
         parts = unpack(snapshot)
@@ -144,7 +152,7 @@ class CheckedProgress:
         try:
             progress._last = saved.table("last_event")
             require(progress._last is None or progress._last.num_rows == 1, "last_event")
-            progress._engine.load(saved)
+            progress.load(saved)
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError, pa.ArrowException) as error:
             if isinstance(error, SnapshotError):
                 raise

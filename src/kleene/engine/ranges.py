@@ -86,6 +86,8 @@ def reach_of(plan: Plan) -> Reach | Uncut:
         return _reach_of_rows(query)
     if plan.mode == "compressed":
         return Uncut("compressed output holds all matches of an event together")
+    if plan.mode == "totals":
+        return Uncut("aggregates over all matches are made where all events of a key are")
     return _reach_of_events(query)
 
 

@@ -25,6 +25,9 @@ from kleene.engine.output import output_schema
 from kleene.engine.protocol import Engine
 from kleene.engine.results import MATCH_ID, Part, ResultBatch, RowWriter, in_output_order, table_batches, without_first
 from kleene.engine.row_output import row_output_schema
+from kleene.engine.totals.groups import Totals, grouping_of, totals_schema, totals_table
+from kleene.engine.totals.partial import partial_table
+from kleene.engine.totals.totals import totals_by_graph, totals_by_match, why_match_by_match
 from kleene.errors import ExecutionError, LimitError, UnsupportedError
 from kleene.plan.choice import choose_algorithm
 from kleene.plan.plan import Plan
@@ -53,6 +56,8 @@ def result_schema(
         return row_output_schema(plan.query, columns)
     if plan.mode == "compressed":
         return compressed_schema(plan.query, columns)
+    if plan.mode == "totals":
+        return totals_schema(plan.query, columns)
     schema = output_schema(plan.query, columns, with_times)
     return schema if id_columns is None else schema.append(pa.field(MATCH_ID, pa.string()))
 
@@ -133,11 +138,40 @@ class Runner:
         assert isinstance(query, AnalyzedQuery)
         if self.choice.name == "nothing":
             table = table.slice(0, 0)
-        if engine.jit and not self._is_worth_compiling(engine, table):
-            plain = compiled_engine(self.plan, jit=False)
-            assert isinstance(plain, RunEngine)
-            engine = plain
+        else:
+            engine = self.run_engine(table)
         return CompressedMatches(query, engine, table, Budget(self.plan.limits, table.num_rows))
+
+    def totals(self, table: pa.Table) -> Totals:
+        """Aggregates over all matches of a SASE query."""
+        query, budget = self.plan.query, Budget(self.plan.limits, table.num_rows)
+        assert isinstance(query, AnalyzedQuery)
+        try:
+            if self.choice.name == "nothing":
+                return totals_by_match(query, self.choice.engine, table.slice(0, 0), budget)
+            if why_match_by_match(self.plan, self.choice, nullable_names(table)) is not None:
+                return self._totals_by_match(query, table, budget)
+            return totals_by_graph(query, self.run_engine(table), table, budget)
+        except GaveUpError:
+            # The interpreter knows whether this is an error, and says which.
+            budget.restart()
+            return totals_by_match(query, Interpreter(self.plan), table, budget)
+
+    def _totals_by_match(self, query: AnalyzedQuery, table: pa.Table, budget: Budget) -> Totals:
+        if self._asks_the_interpreter(table):
+            try:
+                return totals_by_match(query, Interpreter(self.plan), table, budget)
+            except LimitError:
+                budget.restart()
+        return totals_by_match(query, self.choice.engine, table, budget)
+
+    def run_engine(self, table: pa.Table) -> RunEngine:
+        """The engine of runs; as plain Python, where machine code is not worth making for the table."""
+        engine = self.choice.compiled
+        if engine is not None and engine.jit and not self._is_worth_compiling(engine, table):
+            engine = compiled_engine(self.plan, jit=False)
+        assert isinstance(engine, RunEngine)
+        return engine
 
     def compressed_engine(self) -> RunEngine:
         """What makes compressed output; an error if the plan has nothing that could."""
@@ -169,6 +203,11 @@ class Runner:
     def _parts(self, table: pa.Table, writer: RowWriter, budget: Budget) -> Iterator[Part]:
         """What the engine finds; where that is not worth its start, and it is little, what the interpreter finds."""
         if not table.num_rows:
+            return
+        if self.plan.mode == "totals":
+            assert isinstance(self.plan.query, AnalyzedQuery)
+            made = partial_table if grouping_of(self.plan.query).is_partial else totals_table
+            yield Part(table_batches(made(self.plan.query, self.totals(table), table.schema)), True)
             return
         if self.plan.mode == "compressed":
             yield Part(table_batches(self.compressed(table).to_table()), True)

@@ -30,6 +30,7 @@ from kleene.schema import (
     SMALLEST_INTEGER,
     STRING,
     TIME,
+    UNKNOWN,
     ArrayType,
     DecimalType,
     DurationType,
@@ -379,6 +380,16 @@ def average_of(aggregate: ir.Aggregate, total: Any, count: int) -> int | float:
     return int(in_range(-rounded if total < 0 else rounded, aggregate))
 
 
+_ANY_RESULT = ((bool, int, float, str), "only numbers, strings and booleans are used")
+_WANTED: dict[Type, tuple[tuple[type, ...], str]] = {
+    BOOLEAN: ((bool,), "a condition is True or False"),
+    INTEGER: ((int,), "it says that it returns an int"),
+    FLOAT: ((float,), "it says that it returns a float"),
+    STRING: ((str,), "it says that it returns a str"),
+}
+"""What Python functions may return by the types of their calls, and what to say of anything else."""
+
+
 def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
     """What the user's function says of the values, in the types a Python programmer expects."""
     given: list[Any] = []
@@ -392,15 +403,14 @@ def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
         ) from error
     if hasattr(result, "item"):  # a scalar of NumPy
         result = result.item()
-    wanted = (bool,) if call.type == BOOLEAN else (bool, int, float, str)
-    if result is not None and not isinstance(result, wanted):
+    if call.returns == FLOAT and isinstance(result, int) and not isinstance(result, bool):
+        result = float(result)
+    wanted, what = _WANTED.get(call.type or UNKNOWN, _ANY_RESULT)
+    is_wrong = not isinstance(result, wanted) or (isinstance(result, bool) and bool not in wanted)
+    is_wrong |= type(result) is int and not SMALLEST_INTEGER <= result <= LARGEST_INTEGER
+    if result is not None and is_wrong:
         raise ExecutionError(
-            f"the function '{printable(call.name)}' returned {shown(result)}, but "
-            + (
-                "a condition is True or False"
-                if call.type == BOOLEAN
-                else "only numbers, strings and booleans are used"
-            ),
+            f"the function '{printable(call.name)}' returned {shown(result)}, but {what}",
             hint="It was called with " + shown(tuple(given)),
         )
     return result

@@ -40,8 +40,21 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
+    """A constant. `parameter` is the one that it is the value of; `written` is its text, where only its use tells its
+    type for sure: on a command line, 12 is a number or a string.
+    """
+
     value: Value
     of_type: Type
+    parameter: str | None = field(default=None, compare=False, repr=False)
+    written: str | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expr):
+    """`:name`, whose value a call gives; binding puts a literal in its place, and no engine sees it."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +285,15 @@ class MatchNumber(Expr):
 
 @dataclass(frozen=True, slots=True)
 class PythonCall(Expr):
-    """A call of a Python function that the user gave by name (the regular-expression operator)."""
+    """A call of a Python function that the user gave by name (the regular-expression operator).
+
+    `returns` is the type of its values, where its annotations say it.
+    """
 
     name: str
     function: Callable[..., Any]
     arguments: tuple[Expr, ...]
+    returns: Type | None = None
 
 
 NEGATED_COMPARISON = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 
+from kleene.schema import LARGEST_INTEGER
 from kleene.source import NO_SPAN, Span
 
 
@@ -30,6 +32,17 @@ MICROSECONDS = {
 """The units of time that texts may name."""
 
 
+def duration_of(text: str) -> int | None:
+    """The microseconds of a text such as 5 minutes; None if it is none, or they are not whole or do not fit 64 bits."""
+    found = re.fullmatch(r"\s*(-?(?:\d+(?:\.\d+)?|\.\d+))\s*([a-z]+)\s*", text, re.IGNORECASE)
+    scale = MICROSECONDS.get(found[2].lower()) if found else None
+    if found is None or scale is None or len(found[1]) > 40:
+        return None
+    microseconds = Decimal(found[1]) * scale
+    is_whole = microseconds == microseconds.to_integral_value() and abs(microseconds) <= LARGEST_INTEGER
+    return int(microseconds) if is_whole else None
+
+
 class WindowUnit(Enum):
     TIME = "time"  # microseconds
     ORDER_KEY = "order key"
@@ -46,10 +59,29 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouping:
+    """What aggregates over all matches are grouped by; by nothing, there is one row.
+
+    A match belongs to the event that completes it: to its partition, and to the window that its time lies in. `numbers`
+    says how whole numbers without bound are given out.
+    """
+
+    by_event: bool = False
+    by_partition: bool = False
+    window: Window | None = None
+    numbers: str = "text"
+    is_partial: bool = field(default=False, repr=False)  # whether others will add what they know
+
+
+NUMBERS = ("text", "decimal", "float")
+
+
+@dataclass(frozen=True, slots=True)
 class WindowParameter:
-    """WITHIN T: a window that each call gives a size to."""
+    """WITHIN :size, or WITHIN T without the mark: a window that each call gives a size to."""
 
     name: str
+    is_marked: bool = field(default=False, compare=False, repr=False)
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kleene.ir.expr import Expr, Literal
-from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Strategy, Window, WindowParameter
+from kleene.ir.expr import Expr, Literal, Parameter
+from kleene.ir.options import AfterMatch, Grouping, RowsPerMatch, Selection, Strategy, Window, WindowParameter
 from kleene.ir.pattern import Pattern, Sequence
 from kleene.source import NO_SPAN, SourceText, Span
 
@@ -15,7 +15,7 @@ class EquivalenceTest:
     """`[id]`: all events of the match agree on the attribute; `[id = 'x']`: and it is the constant."""
 
     attribute: str
-    constant: Literal | None = None
+    constant: Literal | Parameter | None = None
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
@@ -90,6 +90,7 @@ class QueryDefinition:
     window_parameter: WindowParameter | None = None  # until a call binds it
     having: Expr | None = None
     measures: tuple[Measure, ...] | None = None
+    grouping: Grouping | None = None  # where measures are over all matches, and not of each
     from_stream: str | None = None
     into_stream: str | None = None
     selection: Selection = Selection.EVERY_RUN

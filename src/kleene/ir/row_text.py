@@ -9,7 +9,7 @@ from kleene.ir import expr as ir
 from kleene.ir.options import Selection, Skip, WindowUnit
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Sequence, Variable
 from kleene.ir.query import Frame, QueryDefinition, SortKey
-from kleene.ir.text import duration_text, expression_text
+from kleene.ir.text import duration_text, expression_text, window_parameter_text
 
 _ALTERNATION, _SEQUENCE, _REPEAT, _PRIMARY = range(4)
 _SHORT = {(0, None): "*", (1, None): "+", (0, 1): "?"}
@@ -104,6 +104,8 @@ def row_query_text(query: QueryDefinition) -> str:
     if query.subsets:
         subsets = (f"{_quoted(item.name)} = ({', '.join(map(_quoted, item.variables))})" for item in query.subsets)
         lines.append("SUBSET " + ", ".join(subsets))
+    if query.window_parameter:
+        lines.append(f"WITHIN {window_parameter_text(query.window_parameter)}")
     if query.window:
         size = query.window.size
         words = {WindowUnit.TIME: duration_text(int(size)), WindowUnit.EVENTS: f"{size} ROWS"}

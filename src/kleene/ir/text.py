@@ -8,10 +8,10 @@ from decimal import Context, Decimal
 
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
-from kleene.ir.options import Strategy, Window, WindowUnit
+from kleene.ir.options import Grouping, Strategy, Window, WindowParameter, WindowUnit
 from kleene.ir.paths import path_of
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
-from kleene.ir.query import EquivalenceTest, QueryDefinition
+from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
 from kleene.schema import DATE, FLOAT, TIME, DecimalType, DurationType, TimestampType, Type, per_microsecond
 
 _UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
@@ -92,6 +92,10 @@ def window_text(window: Window) -> str:
     return str(window.size)
 
 
+def window_parameter_text(parameter: WindowParameter) -> str:
+    return f":{parameter.name}" if parameter.is_marked else parameter.name
+
+
 def literal_text(value: ir.Value, type_: Type) -> str:
     if value is None:
         return "NULL"
@@ -147,6 +151,8 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
     match expression:
         case ir.Literal(value=value, of_type=of_type):
             return literal_text(value, of_type), _PRIMARY
+        case ir.Parameter(name=name):
+            return f":{name}", _PRIMARY
         case ir.Attribute(variable=None, name=name):
             return attribute_text(name), _PRIMARY
         case ir.Attribute(variable=str() as variable, name=name, position=position):
@@ -256,7 +262,7 @@ def equivalence_text(test: EquivalenceTest) -> str:
     name = attribute_text(test.attribute)
     if test.constant is None:
         return f"[{name}]"
-    return f"[{name} = {literal_text(test.constant.value, test.constant.of_type)}]"
+    return f"[{name} = {_text(test.constant, 0)}]"
 
 
 def _component_text(element: Pattern) -> str:
@@ -277,6 +283,18 @@ def _listed_text(element: Pattern) -> str | None:
     return None if name is None else name_text(name) + ("[]" if isinstance(element, Repeat) else "")
 
 
+def grouping_text(grouping: Grouping) -> str:
+    words = ["event"] if grouping.by_event else []
+    words += ["partition"] if grouping.by_partition else []
+    words += [] if grouping.window is None else [f"window of {window_text(grouping.window)}"]
+    return f", per {' and '.join(words)}" if words else ""
+
+
+def _measure_text(measure: Measure) -> str:
+    text = _text(measure.expression, 0)
+    return text if isinstance(measure.expression, ir.Events) else f"{text} AS {name_text(measure.name)}"
+
+
 def query_text(query: QueryDefinition) -> str:
     """The query as SASE+ text that parses to an equal query."""
     elements = query.components
@@ -292,14 +310,15 @@ def query_text(query: QueryDefinition) -> str:
     if conditions:
         lines.append(f"WHERE {conditions}")
     if query.window_parameter:
-        lines.append(f"WITHIN {query.window_parameter.name}")
+        lines.append(f"WITHIN {window_parameter_text(query.window_parameter)}")
     if query.window:
         lines.append(f"WITHIN {window_text(query.window)}")
     if query.having is not None:
         lines.append(f"HAVING {_text(query.having, 0)}")
     if query.measures is not None:
-        measures = [f"{_text(measure.expression, 0)} AS {name_text(measure.name)}" for measure in query.measures]
-        lines.append(f"RETURN {', '.join(measures)}")
+        lines.append(f"RETURN {', '.join(map(_measure_text, query.measures))}")
+    if query.grouping is not None:
+        lines.append(f"over all matches{grouping_text(query.grouping)}")
     if query.into_stream:
         lines.append(f"INTO {name_text(query.into_stream, allow_dash=True)}")
     return "\n".join(lines)

@@ -27,6 +27,7 @@ _WORDS = {
     "NUMBER": "a number",
     "PERCENT": "a number",
     "STRING": "a string",
+    "PARAMETER": "a parameter",
     "DURATION": "a duration",
     "COMPARISON": "a comparison",
     "NEGATION": "!",
@@ -139,6 +140,9 @@ def complaint(
             "Tables are known only in a SQL text: give the whole query to kleene.sql.",
         )
     message = f"unexpected {_shown(found)}" if found else "the text ends too early"
+    if "QUANTIFIER" in expected and re.match(r"\{[\s\d,]*:\w", text[start:]):
+        message = "the bounds of a quantifier must be written as numbers, not as parameters"
+        return QuerySyntaxError(message, source.locate(Span(start, end)), "Write: A{2,3}")
     hint = expects or _hint(found, text[:start].rstrip(), expected, clauses)
     return QuerySyntaxError(message, source.locate(Span(start, end)), hint)
 
@@ -151,7 +155,7 @@ def _shown(found: str) -> str:
 
 def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...]) -> str:
     if not before and "EVENT" in expected:
-        if found.upper() in ("SELECT", "WITH", "PARTITION", "ORDER", "MATCH_RECOGNIZE"):
+        if found.upper() in ("SELECT", "WITH", "PARTITION", "ORDER", "MATCH_RECOGNIZE", "MATCHRECOGNIZE"):
             return "This is SQL: pass a whole query to kleene.sql, and a clause alone to kleene.match_recognize."
         return "A query begins with EVENT or PATTERN: EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours"
     if found.upper() in ("SELECT", "WITH") and "PATTERN" in expected and not before:
@@ -175,6 +179,8 @@ def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...])
         return "Components are separated by commas: SEQ(Shelf a, Exit b)"
     if found in ("&", "|", "^"):
         return "Join predicates with AND or OR."
+    if found.strip() == "?" and "PARAMETER" in expected:
+        return "A parameter is written :name here, and its value is given by that name."
     expectations = _expectations(expected)
     if not expectations:
         return "Nothing can follow here; leave it out."

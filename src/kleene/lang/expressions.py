@@ -23,7 +23,7 @@ from lark.visitors import v_args
 
 from kleene.errors import KleeneError, QuerySyntaxError, printable, shown
 from kleene.ir import expr as ir
-from kleene.ir.options import MICROSECONDS, Window, WindowUnit
+from kleene.ir.options import MICROSECONDS, Window, WindowParameter, WindowUnit, duration_of
 from kleene.ir.paths import Step
 from kleene.lang.complaints import complaint, find_unclosed
 from kleene.schema import (
@@ -386,6 +386,9 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def null(self, meta: Meta, _: Children) -> ir.Literal:
         return ir.Literal(None, NULL, span=span_of(meta))
 
+    def parameter(self, meta: Meta, children: Children) -> ir.Parameter:
+        return ir.Parameter(str(children[0][1:]), span=span_of(meta))
+
     def duration(self, meta: Meta, children: Children) -> ir.Literal:
         return self._duration(str(children[0]), span_of(meta))
 
@@ -393,21 +396,18 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return self._duration(" ".join(unquoted(child) for child in children[1:]), span_of(meta))
 
     def _duration(self, text: str, span: Span) -> ir.Literal:
-        found = re.fullmatch(r"\s*(-?(?:\d+(?:\.\d+)?|\.\d+))\s*([a-z]+)\s*", text, re.IGNORECASE)
-        scale = MICROSECONDS.get(found[2].lower()) if found else None
-        if found is None or scale is None:
+        found = re.fullmatch(r"\s*-?[\d.]+\s*([a-z]+)\s*", text, re.IGNORECASE)
+        if found is None or found[1].lower() not in MICROSECONDS or not re.search(r"\d", text):
             raise self.fail(
                 f"'{printable(text)}' is not a duration",
                 span,
                 "Write it as 5 minutes or INTERVAL '5' MINUTE; "
                 "units: week, day, hour, minute, second, millisecond, microsecond.",
             )
-        if len(found[1]) > 40:
+        microseconds = duration_of(text)
+        if microseconds is None:
             raise self.fail("a duration must be a whole number of microseconds that fits into 64 bits", span)
-        microseconds = Decimal(found[1]) * scale
-        if microseconds != microseconds.to_integral_value() or abs(microseconds) > LARGEST_INTEGER:
-            raise self.fail("a duration must be a whole number of microseconds that fits into 64 bits", span)
-        return ir.Literal(int(microseconds), DURATION, span=span)
+        return ir.Literal(microseconds, DURATION, span=span)
 
     def date(self, meta: Meta, children: Children) -> ir.Literal:
         def days(text: str) -> int:
@@ -446,6 +446,11 @@ class ExpressionBuilder(Transformer[Token, Any]):
             raise self.fail(
                 f"'{printable(unquoted(token))}' is not a {type_}", span_of(token), f"Write: {example}"
             ) from None
+
+
+def window_parameter(token: Token, span: Span) -> WindowParameter:
+    """The window that is left open under a name, or under a :name."""
+    return WindowParameter(token.removeprefix(":"), token.startswith(":"), span)
 
 
 def operands_of(children: Children) -> tuple[ir.Expr, ...]:

@@ -30,6 +30,7 @@ from kleene.lang.expressions import (
     inverted,
     span_of,
     static_steps,
+    window_parameter,
     with_steps,
 )
 from kleene.lang.row_pattern import PatternBuilder
@@ -49,7 +50,7 @@ def parse(text: str) -> QueryDefinition:
     'B'
     """
     check_is_text(text)
-    return parse_within(SourceText(text), within_parentheses(text, "MATCH_RECOGNIZE"))
+    return parse_within(SourceText(text), within_parentheses(text, "MATCH_?RECOGNIZE"))
 
 
 def within_parentheses(text: str, word: str) -> str:
@@ -239,7 +240,12 @@ class ClauseBuilder(PatternBuilder):
     def within_number(self, meta: Meta, children: Children) -> dict[str, Any]:
         return {"window": self.number_window(children[1], span_of(meta))}
 
+    def within_parameter(self, meta: Meta, children: Children) -> dict[str, Any]:
+        return {"window_parameter": window_parameter(children[1], span_of(children[1]))}
+
     def max_length(self, _: Meta, children: Children) -> dict[str, Any]:
+        if children[1].type == "PARAMETER":
+            raise self.illegal("MAXLENGTH must be written as a number, not as a parameter", span_of(children[1]))
         length = self.whole(children[1])
         if length < 1:
             raise self.illegal("MAXLENGTH is at least 1", span_of(children[1]))
@@ -394,6 +400,12 @@ class ClauseBuilder(PatternBuilder):
         match offset:
             case ir.Literal(value=int() as value) if value >= 0 and not isinstance(value, bool):
                 return value
+            case ir.Parameter():
+                raise self.illegal(
+                    f"the offset of {name.upper()} must be written as a number, not as a parameter",
+                    offset.span,
+                    "It says how many rows the match needs, before any value is known.",
+                )
         raise self.illegal(f"the offset of {name.upper()} must be a literal whole number from 0 up", offset.span)
 
     def _check_inside(self, argument: ir.Expr, function: str, span: Span) -> None:

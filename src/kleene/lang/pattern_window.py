@@ -40,6 +40,7 @@ _OF_MATCHES = {
     "within_time": "WITHIN",
     "within_rows": "WITHIN",
     "within_number": "WITHIN",
+    "within_parameter": "WITHIN",
     "max_length": "MAXLENGTH",
 }
 """Clauses by the rules of the grammar that read them."""

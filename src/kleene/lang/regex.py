@@ -18,6 +18,7 @@ from kleene.ir.pattern import Pattern, Repeat, Variable, variables_in
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey
 from kleene.lang.expressions import Children, ExpressionBuilder, build, check_is_text, span_of, static_steps, with_steps
 from kleene.lang.row_pattern import PatternBuilder
+from kleene.schema import BOOLEAN, FLOAT, INTEGER, STRING, Type
 from kleene.source import SourceText, Span
 
 WILDCARD = "."
@@ -122,6 +123,18 @@ def _expression(text: str, what: str, functions: Mapping[str, Callable[..., Any]
         raise
 
 
+_TYPES = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING}
+_TYPES_BY_NAME = {kind.__name__: type_ for kind, type_ in _TYPES.items()}
+
+
+def _returned_type(function: Callable[..., Any]) -> Type | None:
+    """The type that the function says it returns; None if it does not say one that outputs can be of."""
+    annotation = getattr(function, "__annotations__", {}).get("return")
+    if isinstance(annotation, str):  # as modules with postponed annotations have it
+        return _TYPES_BY_NAME.get(annotation)
+    return _TYPES.get(annotation) if isinstance(annotation, type) else None
+
+
 @v_args(meta=True)
 class _PatternBuilder(PatternBuilder):
     """Patterns of the operator: id . concatenation | * + ? and groups."""
@@ -167,7 +180,8 @@ class _ExpressionBuilder(ExpressionBuilder):
         name, *arguments = children
         arguments = [argument for argument in arguments if argument is not None]
         if name in self._functions:
-            return ir.PythonCall(str(name), self._functions[name], tuple(arguments), span=span_of(meta))
+            called = self._functions[name]
+            return ir.PythonCall(str(name), called, tuple(arguments), _returned_type(called), span=span_of(meta))
         function = _AGGREGATES.get(name.lower())
         if function is None:
             return ir.Function(name.lower(), tuple(arguments), name.span, span=span_of(meta))

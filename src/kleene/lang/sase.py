@@ -7,14 +7,13 @@ components, and every node knows its span.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lark import Token
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable, shown
+from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Strategy, Window, WindowParameter, WindowUnit
 from kleene.ir.paths import Step, last_name, path_of, path_text
@@ -30,10 +29,10 @@ from kleene.lang.expressions import (
     negative_literal,
     span_of,
     static_steps,
+    window_parameter,
     with_steps,
 )
 from kleene.source import SourceText, Span
-from kleene.wording import said
 
 _GRAMMARS = ("expressions", "sase")
 
@@ -67,57 +66,24 @@ def parse_program(text: str) -> tuple[QueryDefinition, ...]:
     return tuple(queries)
 
 
-def bind(definitions: tuple[QueryDefinition, ...], params: object) -> tuple[QueryDefinition, ...]:
-    """The queries with the values that a call gives to their parameters; each value is read on its own, as a window.
-
-    >>> [bound] = bind((parse("EVENT SEQ(Shelf a, Exit b) WITHIN T"),), {"T": "12 hours"})
-    >>> bound.window
-    Window(size=43200000000, unit=<WindowUnit.TIME: 'time'>)
-    """
-    if params is not None and not isinstance(params, Mapping):
-        raise AnalysisError(
-            f"params are a dict of values by name, but {shown(params)} was given", hint="Write: {'T': '12 hours'}"
-        )
-    names = [query.window_parameter.name for query in definitions if query.window_parameter]
-    for name in params or ():
-        if name not in names:
-            guess = did_you_mean(name, names) if isinstance(name, str) else ""
-            raise AnalysisError(
-                f"the query has no parameter {shown(name)}", hint=f"Its parameters: {listed(names)}.{guess}"
-            )
-    return tuple(_bound(query, params or {}) for query in definitions)
+def parse_totals(text: str) -> tuple[Measure, ...]:
+    """What is asked of all matches, written as after RETURN."""
+    source = SourceText(text)
+    found: tuple[Measure, ...] = build(_Builder(source), _GRAMMARS, "totals")
+    return tuple(replace(total, source=source) for total in found)
 
 
-def _bound(query: QueryDefinition, params: Mapping[str, object]) -> QueryDefinition:
-    parameter = query.window_parameter
-    if parameter is None:
-        return query
-    where, name = query.source.locate(parameter.span), printable(parameter.name)
-    if parameter.name not in params:
-        raise AnalysisError(
-            f"the window '{name}' is a parameter without a value",
-            where,
-            said(
-                python="Write a size (12 hours, 500 events, 100) in its place, or give the call a value: "
-                f"params={{'{name}': '12 hours'}}.",
-                shell="Write a size in its place, such as 12 hours, 500 events or 100.",
-            ),
-        )
-    value = params[parameter.name]
-    window = _window_of(value) if isinstance(value, (str, int)) else None
-    if window is None:
-        raise AnalysisError(
-            f"the parameter '{name}' is {shown(value)}, which is not a window",
-            where,
-            "Windows look like: 12 hours, 500 events, 100.",
-        )
-    return replace(query, window=replace(window, span=parameter.span), window_parameter=None)
+def parse_total(name: str, text: str) -> Measure:
+    """One of them, by its name."""
+    source = SourceText(text)
+    return Measure(name, build(_Builder(source), _GRAMMARS, "total"), Span(0, len(text)), source)
 
 
-def _window_of(value: str | int) -> Window | None:
+def parse_window(text: str) -> Window | None:
+    """The window that a text such as 12 hours says; None where it says none."""
     try:
-        window = build(_Builder(SourceText(str(value))), _GRAMMARS, "window")
-    except (KleeneError, ValueError):  # Python writes no number of thousands of digits out
+        window = build(_Builder(SourceText(text)), _GRAMMARS, "window")
+    except KleeneError:
         return None
     return window if isinstance(window, Window) else None
 
@@ -243,7 +209,7 @@ class _Builder(ExpressionBuilder):
         return self.number_window(children[0], span_of(meta))
 
     def window_parameter(self, meta: Meta, children: Children) -> WindowParameter:
-        return WindowParameter(str(children[0]), span_of(meta))
+        return window_parameter(children[0], span_of(meta))
 
     def having_clause(self, _: Meta, children: Children) -> dict[str, object]:
         return {"having": self.checked(children[1])}
@@ -262,6 +228,20 @@ class _Builder(ExpressionBuilder):
         raise self.fail(
             "a value that is not a plain reference needs a name", span_of(meta), "Write: RETURN expression AS name"
         )
+
+    def totals(self, _: Meta, children: Children) -> tuple[Measure, ...]:
+        return tuple(children)
+
+    def total(self, _: Meta, children: Children) -> ir.Expr:
+        return self.checked(children[0])
+
+    def star(self, meta: Meta, _: Children) -> Measure:
+        return Measure("*", ir.Events(None, ir.Position.EACH, span=span_of(meta)), span_of(meta))
+
+    def variable_star(self, meta: Meta, children: Children) -> Measure:
+        name: Name = children[0]
+        events = ir.Events(str(name), ir.Position.EACH, name.span, span=span_of(meta))
+        return Measure(f"{name}.*", events, span_of(meta))
 
     # --- patterns ----------------------------------------------------------------------------------------------
 
@@ -327,8 +307,8 @@ class _Builder(ExpressionBuilder):
             raise self.fail("an equivalence test compares with = only", span_of(operator), f"Write: [{name} = …]")
         return EquivalenceTest(path_text(str(name), steps), constant, span_of(meta))
 
-    def constant(self, meta: Meta, children: Children) -> ir.Literal:
-        literal: ir.Literal = children[1]
+    def constant(self, meta: Meta, children: Children) -> ir.Literal | ir.Parameter:
+        literal: ir.Literal | ir.Parameter = children[1]
         if children[0] is None:
             return literal
         negative = negative_literal(literal, span_of(meta))
@@ -351,6 +331,16 @@ class _Builder(ExpressionBuilder):
                 )
             return ir.Aggregate(function, _so_far(arguments[0]), name_span=name.span, span=span_of(meta))
         return ir.Function(function, tuple(arguments), name.span, span=span_of(meta))
+
+    def call_of_all(self, meta: Meta, children: Children) -> ir.Aggregate:
+        """`count(*)`: the matches themselves. Analysis says where it can stand."""
+        name, star = children
+        if name.lower() != "count":
+            raise self.fail(
+                f"only count takes *, but {printable(name)} is given it", span_of(star), f"Write: {name}(a.x)"
+            )
+        everything = ir.Events(None, ir.Position.ALL, span=span_of(star))
+        return ir.Aggregate("count", everything, name_span=name.span, span=span_of(meta))
 
     # --- references --------------------------------------------------------------------------------------------
 

@@ -88,6 +88,9 @@ class LocalBackend:
         except AnalysisError as error:
             raise AnalysisError(error.message, error.location or location, error.hint or hint) from None
 
+    def order_of(self, frame: Any) -> list[str]:
+        return []
+
     def matches(self, definition: QueryDefinition, frame: Source, location: Location | None) -> Any:
         found = Query(definition).match(frame, engine=self.engine)
         return self._distinctly_named(found)

@@ -25,8 +25,9 @@ def choose_pipeline(facts: Facts, algorithm: str, mode: str, columns: Iterable[s
     "operators: nfa, since 'a' is a Kleene plus"
     """
     columns, wanted = tuple(columns), facts.hints.operators
-    reason = why_not_sequences(facts.query) or _why_runs_are_meant(algorithm, mode)
-    if wanted == "sequence" or _asks_for_sequences(facts):
+    asked = wanted == "sequence" or _asks_for_sequences(facts)
+    reason = why_not_sequences(facts.query) or _why_runs_are_meant(algorithm, mode, asked)
+    if asked:
         if reason is not None:
             raise UnsupportedError(
                 f"sequence operators cannot run this query: {reason}",
@@ -67,11 +68,13 @@ def why_not_sequences(query: AnalyzedQuery) -> str | None:
     return None
 
 
-def _why_runs_are_meant(algorithm: str, mode: str) -> str | None:
+def _why_runs_are_meant(algorithm: str, mode: str, asked: bool) -> str | None:
     if algorithm != "auto":
         return f"algorithm='{algorithm}' asks for runs"
     if mode == "compressed":
         return "compressed output is made from the match buffer that runs share"
+    if mode == "totals" and not asked:
+        return "aggregates over all matches are made from the match buffer that runs share"
     return None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kleene.analysis.analyze import MATCH_END, MATCH_START
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.totals import WINDOW_END, WINDOW_START
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Format, Strategy, WindowUnit
 from kleene.options.engine import DEFAULT_RUN_LIMIT, USUAL_ENGINE, EngineOptions
@@ -68,7 +69,8 @@ def make_plan(
     pipeline = None
     if isinstance(query, AnalyzedQuery):
         facts = Facts(query, engine.hints, engine.known or UNKNOWN)
-        pipeline = choose_pipeline(facts, engine.algorithm, mode, output_columns(query))
+        shares = "verbose" if mode == "totals" and format is not Format.ALL else mode
+        pipeline = choose_pipeline(facts, engine.algorithm, shares, output_columns(query))
     else:
         _check_options_of_rows(engine, mode)
     return Plan(
@@ -96,9 +98,19 @@ def _check_options_of_rows(engine: EngineOptions, mode: str) -> None:
 
 def output_columns(query: AnalyzedQuery) -> list[str]:
     if query.measures is not None:
-        return [measure.name for measure in query.measures]
+        return [*_group_columns(query), *(measure.name for measure in query.measures)]
     variables = [f"{c.name}[]" if c.is_kleene else c.name for c in query.components if c.named]
     return [*query.key, *variables, MATCH_START, MATCH_END]
+
+
+def _group_columns(query: AnalyzedQuery) -> list[str]:
+    """What a row of aggregates over all matches is about."""
+    grouping = query.definition.grouping
+    if grouping is None:
+        return []
+    found = list(query.key) if grouping.by_event or grouping.by_partition else []
+    found += [MATCH_END] if grouping.by_event else []
+    return found + ([WINDOW_START, WINDOW_END] if grouping.window is not None else [])
 
 
 def choose_split(

@@ -170,7 +170,7 @@ def _names(argument: AnalyzeArgument | None, name: str) -> tuple[str, ...] | Non
     return tuple(names)
 
 
-_FIRST_WORDS = ("MATCH_RECOGNIZE", "PARTITION", "ORDER", "MEASURES", "ONE", "ALL", "AFTER")
+_FIRST_WORDS = ("MATCH_RECOGNIZE", "MATCHRECOGNIZE", "PARTITION", "ORDER", "MEASURES", "ONE", "ALL", "AFTER")
 """Of clauses; PATTERN, which a clause may begin with too, is SASE's."""
 
 

@@ -72,6 +72,10 @@ class SparkBackend:
             said = printable(next(iter(str(error).strip().splitlines()), ""), 300)
             raise AnalysisError(f"Spark cannot compute the subquery: {said}", location, hint) from None
 
+    def order_of(self, frame: DataFrame) -> list[str]:
+        """All columns that have an order; maps have none."""
+        return [field.name for field in frame.schema.fields if "map<" not in field.dataType.simpleString()]
+
     def matches(self, definition: QueryDefinition, frame: DataFrame, location: Location | None) -> DataFrame:
         call = Call(definition, engine=self.engine)
         if self.schema is None:

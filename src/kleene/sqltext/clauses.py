@@ -9,6 +9,7 @@ from functools import partial
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.errors import QuerySyntaxError
 from kleene.lang import match_recognize
+from kleene.lang.parameters import bind_clause
 from kleene.source import SourceText, Span
 from kleene.sqltext.closing import end_of_clause
 from kleene.sqltext.common_tables import common_tables, select_with_common_tables
@@ -28,7 +29,7 @@ _NO_FACTOR = {
 def first_clause(statement: Statement, tokens: list[Token]) -> Construct | None:
     """The first clause of the text: another one can only be in its table factor, which stands before it."""
     for token, opening in itertools.pairwise(tokens):
-        if token.word == NAME and opening.text == "(":
+        if token.word in (NAME, "MATCHRECOGNIZE") and opening.text == "(":
             end = end_of_clause(statement.text, opening.end)
             last = len(statement.text) if end is None else end
             replace = partial(_replaced, word=Span(token.start, token.end), opening=opening, end=end)
@@ -57,6 +58,7 @@ def _replaced(statement: Statement, backend: Backend, word: Span, opening: Token
     definition = match_recognize.parse_within(
         original, blank(text[: opening.end]) + inside.text[opening.end :], inside.hidden
     )
+    definition = bind_clause(definition, statement.args)
     analyze_row_pattern(definition)
     own, columns = inside.common_tables(statement.secret), inside.columns(statement.secret)
     frame = backend.table(select_with_common_tables(plain, tokens, factor, own, columns))

@@ -34,6 +34,9 @@ class Backend(Protocol):
     def count_columns(self, excerpt: Excerpt, location: Location | None, hint: str) -> int:
         """How many columns a subquery has, which stands at the location; an error if it cannot be run alone."""
 
+    def order_of(self, frame: Any) -> list[str]:
+        """The columns that put rows in order where a text gives none; none if they have an order of their own."""
+
     def matches(self, definition: QueryDefinition, frame: Any, location: Location | None) -> Any:
         """The matches of a clause, which stands at the location, among the rows of the frame."""
 

@@ -16,6 +16,7 @@ from kleene.errors import AnalysisError, UnsupportedError, did_you_mean, listed,
 from kleene.ir import expr as ir
 from kleene.ir.paths import mentions, path_of
 from kleene.ir.query import Measure, QueryDefinition, SortKey
+from kleene.lang.parameters import bind_clause
 from kleene.source import Location, SourceText, Span
 from kleene.sqltext.blocks import Block, block_around
 from kleene.sqltext.common_tables import common_tables
@@ -26,7 +27,7 @@ from kleene.sqltext.subqueries import WithoutSubqueries, check_subqueries
 from kleene.sqltext.tokens import Token, tokens_of
 from kleene.sqltext.window_calls import WindowCall, calls_of, is_measure_call
 from kleene.sqltext.window_functions import as_measure, of_no_rows
-from kleene.sqltext.window_list import NamedWindow, end_of_window, is_pattern, windows_of
+from kleene.sqltext.window_list import NamedWindow, SortItem, end_of_window, is_pattern, windows_of
 
 NAME = "a pattern in a window"
 
@@ -162,12 +163,19 @@ class _Rewriting:
             partition_by=tuple(self._attribute(text, window.span) for text in window.partition_by),
             order_by=tuple(
                 SortKey(self._attribute(item.expression, window.span), item.descending, item.nulls_first)
-                for item in window.order_by
+                for item in window.order_by or self._usual_order()
             ),
             measures=measures,
             frame=frame,
         )
-        return changed, self._locate(window.span)
+        return bind_clause(changed, self.statement.args), self._locate(window.span)
+
+    def _usual_order(self) -> list[SortItem]:
+        """The order of a window that says none: by all columns of the input, unless its rows have an order."""
+        if self.block.clause("GROUP") is not None:
+            return []
+        columns = self.backend.order_of(self._run_plain(f"SELECT * {self._rows('WHERE')} LIMIT 0"))
+        return [SortItem(sql_name(name), False, False) for name in columns if columns.count(name) == 1]
 
     def _attribute(self, text: str, span: Span) -> ir.Attribute:
         return ir.Attribute(None, self._column(text), span=span, name_span=span)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kleene.ir.written import Written, as_written
 from kleene.source import Location, SourceText, Span
 from kleene.sqltext.tokens import Token, tokens_of
 
@@ -65,7 +66,7 @@ class Statement:
         return Excerpt("".join(texts), args, self.frames, self.original, tuple(origins))
 
     def whole(self) -> Excerpt:
-        return Excerpt(self.text, self.args, self.frames, self.original, ((0, 0),))
+        return Excerpt(self.text, _outside(self.args), self.frames, self.original, ((0, 0),))
 
     def without(self, spans: Iterable[Span]) -> Statement:
         """The statement with blanks where the spans are."""
@@ -86,7 +87,7 @@ class Statement:
 
     def _args_in(self, spans: list[Span]) -> Args:
         if not isinstance(self.args, list):
-            return self.args
+            return _outside(self.args)
         tokens = tokens_of(self.text)
         return [value for span in spans for value in self.args[_places(tokens, span)]] or None
 
@@ -95,6 +96,13 @@ class Statement:
             return self.args
         places = _places(tokens_of(self.text), span)
         return self.args[: places.start] + self.args[places.stop :]
+
+
+def _outside(args: Args) -> Args:
+    """The values for plain SQL, which cannot see how values of a command line are used."""
+    if not isinstance(args, Mapping):
+        return args
+    return {name: as_written(value) if isinstance(value, Written) else value for name, value in args.items()}
 
 
 def _places(tokens: list[Token], span: Span) -> slice:

@@ -11,7 +11,7 @@ import pytest
 import kleene
 from agreement import CANNOT_RUN
 from case_files import Case, check, load_all, run_case
-from row_cases import RowCase, check_rows, load_rows, regex_of
+from row_cases import RowCase, check_rows, load_rows, params_of, regex_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
@@ -36,7 +36,7 @@ def test_regex_case(case: RowCase) -> None:
 
 def generated_or_skipped(query: kleene.Query, case: RowCase) -> pa.Table:
     try:
-        return query.match(case.table, engine="generated")
+        return query.match(case.table, engine="generated", **params_of(case))
     except kleene.UnsupportedError as error:
         if not error.message.startswith(CANNOT_RUN):
             raise

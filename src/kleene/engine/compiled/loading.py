@@ -20,7 +20,7 @@ _NAMES = {
     "int64": "accepting count first from_last last limit mode most offset root row",
     "float64[::1]": "kf numbers sums",
     TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
-    "whole",
+    "walks whole",
     "float64[:,::1]": "floats kept_f nf of rf stored_f",
     "int32[::1]": "out p",
     ROW_TABLE: "heights sequences sorted_",
@@ -36,6 +36,7 @@ _SHARED = (
     "versioned_matches",
     "garbage",
     "counting",
+    "ways",
     "match_order",
     "sequence_order",
     "row_lookup",

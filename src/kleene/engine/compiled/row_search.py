@@ -148,7 +148,7 @@ def find_row_candidates(
     search = Search(code, table, grouped, groups, nullable_names(table), budget)
     (found,) = search.parts(ALL_AT_ONCE, searches=searches, seen=seen)
     chosen = found.matches.chosen(np.argsort(found.matches.starts, kind="stable"))
-    return replace(found, matches=replace(chosen, groups=of_group[chosen.groups]))
+    return replace(found, matches=replace(chosen, groups=of_group[chosen.groups]), counted=None)
 
 
 class Search:

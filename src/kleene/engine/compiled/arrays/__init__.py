@@ -36,7 +36,7 @@ class Counters:
     >>> st = Counters("search_counters", start=-1)
     >>> st.matches += 2
     >>> st.start, st.matches, len(st.array)
-    (-1, 2, 11)
+    (-1, 2, 12)
     """
 
     array: Array

@@ -65,3 +65,16 @@ def count_merged(node, count, vectors, starts, counts, done, totals, window):
                     return TOO_LARGE
         totals[d] = total
     return DONE
+
+
+def reach_of_rows(begins, window, reach):
+    """Writes for each row the last row of its partition that a match from it may come to."""
+    for group in range(len(begins) - 1):
+        last = begins[group]
+        for row in range(begins[group], begins[group + 1]):
+            if last < row:
+                last = row
+            while last + 1 < begins[group + 1] and near(row, last + 1, window):
+                last += 1
+            reach[row] = last
+    return 0
