@@ -40,7 +40,9 @@ def prepare_foreign(definition: QueryDefinition, frame: DataFrame) -> Prepared:
     prepared = Prepared(definition, frame)
     partition_by = tuple(prepared.key(key) for key in definition.partition_by)
     order_by = tuple(replace(key, expression=prepared.key(key.expression)) for key in definition.order_by)
-    definitions = tuple(replace(item, condition=prepared.of_rows(item.condition)) for item in definition.definitions)
+    definitions = tuple(
+        replace(item, condition=prepared.of_rows(item.condition, item.variable)) for item in definition.definitions
+    )
     measures = tuple(
         part
         for measure in definition.measures or ()
@@ -94,13 +96,17 @@ class Prepared:
         self.key_names[changed] = name
         return changed
 
-    def of_rows(self, expression: ir.Expr) -> ir.Expr:
-        """The expression with unknown functions of one row replaced by columns."""
+    def of_rows(self, expression: ir.Expr, own: str | None = None) -> ir.Expr:
+        """The expression with unknown functions of one row replaced by columns.
+
+        In the condition of a variable, its `own` row is the one that a bare column means.
+        """
         if _is_foreign(expression) and not _mentions_a_match(expression):
-            variables = {node.variable for node in ir.walk(expression) if isinstance(node, ir.Attribute)}
+            attributes = (node for node in ir.walk(expression) if isinstance(node, ir.Attribute))
+            variables = {None if node.variable == own else node.variable for node in attributes}
             if len(variables) <= 1:
                 return self._column(f"{_HIDDEN}row_{len(self.hidden)}", expression, next(iter(variables), None))
-        return ir.with_children(expression, self.of_rows)
+        return ir.with_children(expression, lambda child: self.of_rows(child, own))
 
     def _column(self, name: str, expression: ir.Expr, variable: str | None) -> ir.Attribute:
         if name not in self.hidden:
