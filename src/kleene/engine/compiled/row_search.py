@@ -110,7 +110,7 @@ class FoundRows:
     unmatched: Array = field(default_factory=lambda: EMPTY)  # positions of rows that are known to be in no match
     is_settled: bool = True
     frame_ends: Array = field(default_factory=lambda: EMPTY)  # of a window: of each row, the row behind its frame
-    decided: Array = field(default_factory=lambda: EMPTY)  # of a window: the rows whose matches these are
+    decided: Array | slice = field(default_factory=lambda: EMPTY)  # of a window: the rows whose matches these are
 
     @property
     def begins(self) -> Array:
@@ -231,7 +231,7 @@ class Search:
         ends = np.maximum.accumulate(ends)
         return frame_ends(query.frame, self._table, grouped.order, ends, query.definition.source)
 
-    def _decided(self, st: Counters, is_last: bool) -> Array:
+    def _decided(self, st: Counters, is_last: bool) -> Array | slice:
         """The rows of a window that were decided since it was asked last."""
         if self._code.query.frame is None:
             return EMPTY
@@ -272,10 +272,10 @@ class Search:
         )
 
 
-def ranges_of(begins: Array, ends: Array) -> Array:
-    """The numbers from each begin to before its end, one range behind the other."""
-    if len(begins) == 1:
-        return np.arange(begins[0], ends[0])
+def ranges_of(begins: Array, ends: Array) -> Array | slice:
+    """The numbers from each begin to before its end, one range behind the other; a slice where they follow in order."""
+    if len(begins) and (begins[1:] == ends[:-1]).all():
+        return slice(int(begins[0]), int(ends[-1]))
     sizes = ends - begins
     return np.asarray(np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum()))
 
