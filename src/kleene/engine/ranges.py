@@ -32,7 +32,7 @@ from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.matches import FlatMatches
 from kleene.engine.protocol import Time
 from kleene.engine.results import ROWS_PER_BATCH, RowWriter
-from kleene.engine.row_columns import one_row_table_and_order
+from kleene.engine.row_columns import one_row_table
 from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.row_reference import cannot_skip
 from kleene.engine.rows import RowMaker, find_rows
@@ -294,11 +294,11 @@ class RangeMatcher:
         goes_on[then < 0, 1] = then[then < 0]
         starts = found.grouped.order[found.matches.starts]
         if query.rows_per_match is RowsPerMatch.ONE:
-            table, order = one_row_table_and_order(query, found, row_order, part.places[:, 1])
+            table, order = one_row_table(query, found, row_order, part.places[:, 1])
             for at in range(0, len(order), ROWS_PER_BATCH):
                 numbers = order[at : at + ROWS_PER_BATCH]
                 own = starts[numbers]
-                yield Candidates(table.take(pa.array(numbers)), part.places[own], goes_on[numbers], own)
+                yield Candidates(table.slice(at, len(numbers)), part.places[own], goes_on[numbers], own)
             return
         rows = sorted(RowMaker(query, part.table).rows_of(found), key=lambda row: row.order)
         by_start = dict(zip(starts.tolist(), range(len(starts)), strict=True))

@@ -28,7 +28,7 @@ from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.matches import Array, FlatMatches, FoundMatches
 from kleene.engine.output import as_schema, output_table, values_at
 from kleene.engine.protocol import Found
-from kleene.engine.row_columns import one_row_table_and_order, regex_table, window_columns
+from kleene.engine.row_columns import one_row_table, regex_table, window_columns
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
 from kleene.engine.rows import RowMaker
 from kleene.engine.spilling import PLACE, ByPlace, Sorter
@@ -97,9 +97,10 @@ def _sorted_batches(sorter: Sorter) -> Iterator[ResultBatch]:
         yield from table_batches(table.drop_columns([PLACE]))
 
 
-def table_batches(whole: pa.Table) -> Iterator[ResultBatch]:
+def table_batches(whole: pa.Table, places: Array | None = None) -> Iterator[ResultBatch]:
     for start in range(0, whole.num_rows, ROWS_PER_BATCH):
-        yield ResultBatch(whole.slice(start, ROWS_PER_BATCH))
+        own = None if places is None else places[start : start + ROWS_PER_BATCH]
+        yield ResultBatch(whole.slice(start, ROWS_PER_BATCH), own)
 
 
 def without_first(batches: Iterable[ResultBatch], rows: int) -> Iterator[ResultBatch]:
@@ -225,12 +226,10 @@ def _in_time(rows: Iterable[OutputRow], budget: Budget) -> Iterator[OutputRow]:
 
 
 def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows, row_order: RowOrder | None) -> Iterator[ResultBatch]:
-    table, order = one_row_table_and_order(query, found, row_order)
-    ends = found.matches.starts + np.maximum(np.diff(found.matches.offsets), 1) - 1
-    places = found.grouped.order[ends] if len(ends) else ends
-    for at in range(0, len(order), ROWS_PER_BATCH):
-        numbers = order[at : at + ROWS_PER_BATCH]
-        yield ResultBatch(table.take(pa.array(numbers)), places[numbers])
+    table, order = one_row_table(query, found, row_order)
+    starts = found.matches.starts[order]
+    ends = starts + np.maximum(np.diff(found.matches.offsets)[order], 1) - 1
+    yield from table_batches(table, found.grouped.positions(ends))
 
 
 def _window_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[ResultBatch]:

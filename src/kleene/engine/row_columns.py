@@ -21,14 +21,14 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
 from kleene.engine.compiled.columns import Array
-from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.compiled.loading import SharedLoops, shared_loops
 from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.registers import Register
 from kleene.engine.compiled.row_search import FoundRows, numbered
 from kleene.engine.events import Events, decoded
 from kleene.engine.match_aggregates import MatchAggregates, OneByOneError, RowsOfMatches
 from kleene.engine.match_order import RowOrder, RowPlaces
-from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed_column, taken
+from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed_column, values_at
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.row_reference import RowBindings, Visible
 from kleene.ir import expr as ir
@@ -39,20 +39,21 @@ from kleene.schema import STRING, DecimalType
 # --- ONE ROW PER MATCH -----------------------------------------------------------------------------------------------
 
 
-def one_row_table_and_order(
+def one_row_table(
     query: AnalyzedRowPattern, found: FoundRows, row_order: RowOrder | None = None, among_equals: Array | None = None
 ) -> tuple[pa.Table, Array]:
-    """The table of matches, as they were found, and the numbers of its rows in output order.
+    """The table of matches in output order, and the number of the match that each of its rows stands for.
 
     With `row_order`, the table says where its rows stand; `among_equals` are the places of rows among equal ones.
     """
     measures = _Measures(query, found)
+    order = measures.put_in_order()
     columns = [measures.taken(name, found.matches.starts) for name in query.partition_columns]
     columns += [measures.column(measure.expression) for measure in query.measures]
     table = as_schema(columns, row_output_schema(query, found.table.schema))
     if row_order is not None:
         table = row_order.appended(table, found.table, measures.places(among_equals))
-    return table, measures.output_order()
+    return table, order
 
 
 def window_columns(query: AnalyzedRowPattern, found: FoundRows) -> tuple[list[pa.Array], Array]:
@@ -61,6 +62,22 @@ def window_columns(query: AnalyzedRowPattern, found: FoundRows) -> tuple[list[pa
     matched = np.full(len(found.grouped), -1)
     matched[found.matches.of_rows] = np.arange(len(found.matches))
     return [measures.column(measure.expression) for measure in query.measures], matched[found.decided]
+
+
+_FEW = 16
+"""Where there are so many times as many rows as matches, sorting the matches is quicker than going through the rows."""
+
+
+def output_order(places: RowPlaces, rows: int, loops: SharedLoops) -> Array:
+    """The numbers of matches by the last row, then the first, then the number."""
+    last = places.last
+    if (last[1:] > last[:-1]).all():
+        return np.arange(len(last))
+    if len(last) * _FEW > rows:
+        order = np.empty(len(last), np.int64)
+        if loops["order_by_place"](last, np.full(rows, -1), order) == len(last):
+            return order
+    return np.asarray(np.lexsort((places.numbers, places.first, last)))
 
 
 class _Measures:
@@ -76,19 +93,21 @@ class _Measures:
         self._aggregates = MatchAggregates(
             found.table, query.schema, found.grouped.order, self._rows_of_matches, self._loops
         )
+        self._order: Array | slice = slice(None)  # the matches, by number, as columns have them
 
-    def output_order(self) -> Array:
-        """By the last row, then the first, then the number."""
-        places = self.places()
-        return np.asarray(np.lexsort((places.numbers, places.first, places.last)))
+    def put_in_order(self) -> Array:
+        """From now on columns have the matches in output order, by the last row, then the first, then the number."""
+        self._order = output_order(self.places(), self._found.table.num_rows, self._loops)
+        return self._order
 
     def places(self, among_equals: Array | None = None) -> RowPlaces:
         """Where the matches stand; `among_equals` are the places of the table's rows among equal ones."""
-        order = self._found.grouped.order
-        ends = self._matches.starts + np.maximum(self._lengths, 1) - 1
-        first = order[self._matches.starts]
+        row_order = self._found.grouped.order
+        starts = self._matches.starts[self._order]
+        ends = starts + np.maximum(self._lengths[self._order], 1) - 1
+        first = row_order[starts]
         equals = None if among_equals is None else among_equals[first]
-        return RowPlaces(order[ends], first, self._numbers, np.zeros(len(ends), np.int64), equals)
+        return RowPlaces(row_order[ends], first, self._numbers[self._order], np.zeros(len(ends), np.int64), equals)
 
     def column(self, expression: ir.Expr) -> pa.Array:
         match expression:
@@ -100,12 +119,18 @@ class _Measures:
                 rows = self._rows(variable, expression.from_last, expression.offset)
                 return self.taken(name, self._shifted(rows, expression.shift or 0))
             case ir.MatchNumber():
-                return pa.array(self._numbers, pa.int64())
+                return pa.array(self._numbers[self._order], pa.int64())
             case ir.Aggregate(function="count", argument=ir.Events(variable=variable), is_plain=True):
-                return pa.array(self._count(variable), pa.int64())
+                return pa.array(self._count(variable)[self._order], pa.int64())
             case ir.Classifier(variable=None):
                 ends = np.where(self._lengths > 0, self._matches.offsets[1:] - 1, -1)
-                return self._named(ends)
+                return self._named(ends[self._order])
+        found = self._as_found(expression)
+        return found if isinstance(self._order, slice) else found.take(pa.array(self._order))
+
+    def _as_found(self, expression: ir.Expr) -> pa.Array:
+        """The values of the matches in the order in which they were found."""
+        match expression:
             case ir.Aggregate(
                 function="array_agg", distinct=False, argument=ir.Classifier(variable=None), is_plain=True
             ):
@@ -118,9 +143,10 @@ class _Measures:
         return computed_column(expression, list(self._values(expression)), self._found.table.schema)
 
     def taken(self, name: str, rows: Array) -> pa.Array:
-        """The column's values in the rows; NULL for row -1."""
-        positions = self._found.grouped.order[rows] if len(rows) else rows
-        return taken(self._found.table, name, pa.array(positions, pa.int64(), mask=rows < 0))
+        """The column's values in the rows of the matches; NULL for row -1."""
+        rows = rows[self._order]
+        places = self._found.grouped.positions(rows)
+        return values_at(self._found.table.column(name), places)
 
     def _wanted(self, variable: str) -> Array:
         members = self._query.members[variable]

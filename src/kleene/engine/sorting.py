@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,8 @@ def sorted_table(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
     if not names or table.num_rows < 2:
         return table
     columns = [sortable(table.column(name), name) for name in names]
+    if _are_in_order([(column, False) for column in columns]):
+        return table
     keys = pa.table(columns, names=[str(number) for number in range(len(columns))])
     by = [(str(number), "ascending") for number in range(len(columns))]
     return table.take(pc.sort_indices(keys, by))
@@ -27,6 +30,8 @@ def table_in_order(table: pa.Table, order: Sequence[SortColumn]) -> pa.Table:
         return table
     if all(not column.descending and not column.nulls_first for column in order):
         return sorted_table(table, tuple(column.name for column in order))
+    if _are_in_order([(sortable(table.column(column.name), column.name), column.descending) for column in order]):
+        return table
     # From the least important key to the most: each sort is stable.
     for column in reversed(order):
         key = sortable(table.column(column.name), column.name)
@@ -37,6 +42,30 @@ def table_in_order(table: pa.Table, order: Sequence[SortColumn]) -> pa.Table:
         if column.nulls_first:
             table = _first(table, pc.is_null(table.column(column.name)))
     return table
+
+
+def _are_in_order(keys: Sequence[tuple[pa.ChunkedArray, bool]]) -> bool:
+    """Whether the rows stand in the order of the keys, each with whether it descends; False where that is not known.
+
+    NULLs and NaN have places of their own, so with one of them it is not known.
+    """
+    ties: pa.Array | None = None  # rows that do not differ from the next in the keys so far; None for all rows
+    for number, (column, descends) in enumerate(keys, 1):
+        if column.null_count:
+            return False
+        if ties is None:
+            one, other = column.slice(0, len(column) - 1), column.slice(1)
+        else:
+            one, other = column.take(ties), column.take(pc.add(ties, 1))
+        if not pc.all((pc.greater_equal if descends else pc.less_equal)(one, other)).as_py():
+            return False
+        if number == len(keys):
+            break
+        equal = pa.array(np.flatnonzero(pc.equal(one, other).to_numpy()))
+        ties = equal if ties is None else ties.take(equal)
+        if not len(ties):
+            break
+    return True
 
 
 def _first(table: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:

@@ -71,6 +71,14 @@ class Grouped:
         places: Array = np.arange(len(self)) - np.repeat(self.begins[:-1], self.sizes)
         return places
 
+    def positions(self, rows: Array) -> Array:
+        """Where the rows stand in the table; -1 for row -1."""
+        if self.given is None:
+            return rows
+        found: Array = self.given[rows]  # row -1 gives some position, if there is any row at all
+        found[rows < 0] = -1
+        return found
+
     def permuted(self, values: Array) -> Array:
         if self.is_identity or not len(values):
             return values

@@ -46,7 +46,8 @@ from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Selection
 from kleene.schema import FLOAT
 
-ROOM = 1024
+ROOM, MOST_ROOM = 1024, 1 << 23
+"""The least and the most matches that there is room for from the beginning."""
 WORK_AT_ONCE = 1 << 26
 """How many rows the kernel takes before it pauses, so that limits can be looked at."""
 ALL_AT_ONCE = 1 << 62
@@ -193,6 +194,7 @@ class Search:
         counted = np.zeros(len(searched), np.int64)  # matches given out before
         frames = (self._frame_ends, np.arange(rows + 1) if query.frame is not None and query.frame.seeks else EMPTY)
         self._kernel.run("classify", bits, self._groups, *given)
+        arrays.expect(min(rows, states_at_once // 4, MOST_ROOM))
         while True:
             room = ((*arrays.stack, *arrays.runs), (arrays.found, arrays.states))
             events = (searched, bits, times, automaton, failed, frames)
@@ -284,8 +286,14 @@ class _Arrays:
     def __init__(self, registers: Registers) -> None:
         self.stack = [np.zeros(ROOM, np.int64) for _ in range(3)]
         self.runs = Runs.empty(ROOM, registers)
-        self.found = np.zeros((ROOM, ROW_MATCH_COLUMNS), np.int64)
-        self.states = np.zeros(8 * ROOM, np.int64)
+        self.found = np.empty((ROOM, ROW_MATCH_COLUMNS), np.int64)
+        self.states = np.empty(8 * ROOM, np.int64)
+
+    def expect(self, matches: int) -> None:
+        """Room for so many matches, as long as they are short; what is not written to takes no memory."""
+        if matches > len(self.found):
+            self.found = np.empty((matches, ROW_MATCH_COLUMNS), np.int64)
+            self.states = np.empty(2 * matches, np.int64)
 
     @property
     def stack_bytes(self) -> int:

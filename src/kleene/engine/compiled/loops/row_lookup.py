@@ -28,3 +28,20 @@ def count_rows(offsets, states, is_wanted, result):
         for at in range(offsets[match], offsets[match + 1]):
             result[match] += is_wanted[states[at]]
     return DONE
+
+
+def order_by_place(places, slots, order):
+    """Puts the numbers of the places into order, if no two are the same, and gives back how many it put there.
+
+    `slots` has room for each place that there may be, and is -1 everywhere.
+    """
+    for number in range(len(places)):
+        if slots[places[number]] >= 0:
+            return 0
+        slots[places[number]] = number
+    count = 0
+    for place in range(len(slots)):
+        if slots[place] >= 0:
+            order[count] = slots[place]
+            count += 1
+    return count

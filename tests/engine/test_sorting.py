@@ -1,0 +1,51 @@
+"""Tables that stand in order already are left as they are; all others come out in order."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kleene.analysis.row_pattern import SortColumn
+from kleene.engine.sorting import sorted_table, table_in_order
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "whole numbers": (1, 2),
+    "floats": (1.5, 2.5),
+    "texts": ("a", "b"),
+    "booleans": (False, True),
+    "decimals": (Decimal("1.5"), Decimal("2.5")),
+    "dates": (dt.date(2024, 1, 1), dt.date(2024, 1, 2)),
+    "timestamps": (dt.datetime(2024, 1, 1, 9), dt.datetime(2024, 1, 1, 10)),
+    "times of day": (dt.time(9), dt.time(10)),
+    "durations": (dt.timedelta(1), dt.timedelta(2)),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_a_table_in_order_is_not_copied(kind: str) -> None:
+    low, high = VALUES[kind]
+    in_order, not_in_order = pa.table({"t": [low, low, high]}), pa.table({"t": [high, low, low]})
+    assert sorted_table(in_order, ("t",)) is in_order
+    assert sorted_table(not_in_order, ("t",)).column("t").to_pylist() == [low, low, high]
+
+
+@pytest.mark.parametrize("values", [[1.0, float("nan"), 2.0], [1.0, None, 2.0], [None, 1.0, 2.0]])
+def test_nulls_and_nan_go_to_the_end(values: list[float | None]) -> None:
+    found = sorted_table(pa.table({"t": values}), ("t",)).column("t").to_pylist()
+    assert found[:2] == [1.0, 2.0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2) | st.none()), max_size=6), st.booleans(), st.booleans())
+def test_several_keys_in_either_direction(rows: list[tuple[int, int | None]], first: bool, second: bool) -> None:
+    table = pa.table({"a": pa.array([a for a, _ in rows], pa.int64()), "b": pa.array([b for _, b in rows], pa.int64())})
+    order = [SortColumn("a", first, None), SortColumn("b", second, False)]
+    found = table_in_order(table, order).to_pylist()
+    sign = {True: -1, False: 1}
+    wanted = sorted(rows, key=lambda row: (sign[first] * row[0], row[1] is None, sign[second] * (row[1] or 0)))
+    assert [(row["a"], row["b"]) for row in found] == wanted
