@@ -45,24 +45,31 @@ test: check-java lint types ## Lint, types, and all tests @ 15 minutes
 # The oldest and the newest of each library, and every Python, that pyproject.toml allows.
 SPARK_VERSIONS ?= 4.0.0 4.1.0 4.2.0 4.3.0
 LIBRARY_VERSIONS ?= oldest newest pandas-3 python-3.12 python-3.13
-oldest := numba==0.60.0 numpy==1.26.4 pyarrow==20.0.0 pandas==2.2.0 polars==1.12.0 duckdb==1.1.0
+oldest := numba==0.60.0 numpy==1.26.4 pyarrow==20.0.0 pandas==2.2.0 polars==1.12.0 duckdb==1.4.0 sqlglot==30.0.0
 newest := --upgrade numba numpy pyarrow pandas polars duckdb
 pandas-3 := --upgrade pandas>=3
+# Machine code depends on numba, NumPy and pyarrow alone, so the others run the quick tests.
+TESTS_WITH_oldest := -m 'not spark'
+TESTS_WITH_newest := -m 'not spark'
+# A test or more of each way into Spark and out of it; all of them take a quarter of an hour for each version.
+SPARK_TESTS ?= $(addprefix tests/spark/test_,declared_match.py matrix.py spark_batch.py spark_connect.py spark_engines.py \
+  spark_functions.py spark_hostile.py spark_nested.py spark_notations.py spark_sql.py spark_totals.py stream.py \
+  stream_clock.py stream_watermark.py table_function.py)
 
 test-versions: check-java $(LIBRARY_VERSIONS:%=test-with-%) $(SPARK_VERSIONS:%=test-with-pyspark-%) ## Run the tests with the oldest and newest libraries, Pythons and versions of Spark @ hours
 
 # Without Spark: an environment of its own, on the libraries that its name stands for.
 test-with-%: | check-python
 	$(if $(filter python-%,$*),$(*:python-%=python%),$(PYTHON)) -m venv --clear .venvs/$*
-	.venvs/$*/bin/pip install --quiet --disable-pip-version-check --editable . pytest pytest-xdist hypothesis polars duckdb pandas pyspark
+	.venvs/$*/bin/pip install --quiet --disable-pip-version-check --editable '.[sql]' pytest pytest-xdist hypothesis polars pandas pyspark
 	$(if $($*),.venvs/$*/bin/pip install --quiet --disable-pip-version-check $($*))
-	.venvs/$*/bin/python -m pytest -m 'not spark' --numprocesses $(PROCESSES) tests src
+	.venvs/$*/bin/python -m pytest $(or $(TESTS_WITH_$*),--quick) --numprocesses $(PROCESSES) tests src
 
 test-with-pyspark-%: | check-python
 	@test -x .venvs/$*/bin/python || $(PYTHON) -m venv .venvs/$*
 	grep -vE '^(pyspark|py4j)==' constraints.txt > .venvs/$*/constraints.txt
 	.venvs/$*/bin/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,dev]' 'pyspark==$*' --constraint .venvs/$*/constraints.txt
-	.venvs/$*/bin/python -m pytest tests/spark
+	.venvs/$*/bin/python -m pytest $(SPARK_TESTS)
 
 test-install: check-java | check-python ## Install the wheel with each extra into an empty environment, and use it @ 10 minutes
 	$(PYTHON) tests/install/check_install.py

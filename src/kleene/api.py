@@ -33,8 +33,9 @@ from kleene.engine.inputs import category_notes, check_order_columns, in_order, 
 from kleene.engine.needs import columns_read
 from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.rows import sorted_rows, with_computed_keys
-from kleene.engine.run import Runner, result_schema, run
+from kleene.engine.run import Runner, result_schema
 from kleene.engine.sampling import sampled_statistics
+from kleene.engine.threads import run
 from kleene.engine.ties import tie_notes
 from kleene.engine.totals.groups import totals_table
 from kleene.engine.totals.progress import TotalsProgress

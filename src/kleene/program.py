@@ -12,7 +12,7 @@ from kleene.api import Query, explain_call, prepare
 from kleene.call import Call, Input, as_spark, input_of, is_pandas_on_spark, like_events, read_call, spark_module
 from kleene.engine.event_types import type_notes
 from kleene.engine.inputs import OrderKey, check_input_names, read_rows
-from kleene.engine.run import run
+from kleene.engine.threads import run
 from kleene.engine.ties import tie_notes
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
 from kleene.ir.query import QueryDefinition

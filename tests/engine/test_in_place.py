@@ -17,7 +17,7 @@ from kleene.api import prepare
 from kleene.engine.compiled.batches import group
 from kleene.engine.pieces import Bounds, Stretch, bounds_of, check_bounds, clean_cut, parts_of, shares_of
 from kleene.engine.ranges import Extent, Reach, Uncut
-from kleene.engine.run import run
+from kleene.engine.threads import run
 from kleene.ir.options import Window, WindowUnit
 from kleene.spark.layouts import in_place as layout
 from plan_strategies import random_plan

@@ -13,7 +13,7 @@ from flat_options import call_of
 from in_ranges import matched_in_ranges
 from kleene.api import prepare
 from kleene.engine.ranges import Uncut
-from kleene.engine.run import run
+from kleene.engine.threads import run
 from kleene.ir.options import Window, WindowUnit
 from row_cases import RowCase, load_rows, params_of
 

@@ -15,7 +15,7 @@ from flat_options import call_of
 from in_ranges import chosen, cut_rows, matched_in_ranges, partitions
 from kleene.api import prepare
 from kleene.engine.ranges import Extent, RangeMatcher, Reach, Uncut, is_choosing, reach_of
-from kleene.engine.run import run
+from kleene.engine.threads import run
 from kleene.ir.options import Window, WindowUnit
 from kleene.spark.layouts.slots import SLOTS, Cutting, ranges_of_slots
 from plan_strategies import random_plan

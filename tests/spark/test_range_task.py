@@ -12,7 +12,8 @@ from flat_options import call_of
 from kleene.analysis.row_pattern import SortColumn
 from kleene.api import prepare
 from kleene.engine.ranges import Reach, reach_of
-from kleene.engine.run import result_schema, run
+from kleene.engine.run import result_schema
+from kleene.engine.threads import run
 from kleene.spark.candidates import CHOICE, Chooser
 from kleene.spark.layouts import ranges
 from kleene.spark.layouts.ranges import RangeTask

@@ -13,7 +13,7 @@ from case_files import Case, load_all, near
 from flat_options import call_of
 from kleene.api import prepare
 from kleene.engine.choice import choose
-from kleene.engine.run import run
+from kleene.engine.threads import run
 from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
 from on_stream import matched_on_stream, task_of
 from row_cases import RowCase, load_rows, params_of

@@ -14,7 +14,7 @@ from case_files import near
 from flat_options import call_of
 from kleene.api import prepare
 from kleene.engine.progress import PreparedQuery
-from kleene.engine.run import run
+from kleene.engine.threads import run
 from kleene.schema import INTEGER, TimestampType
 from on_stream import matched_on_stream, task_of
 from plan_strategies import random_plan

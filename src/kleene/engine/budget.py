@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 from typing import Any
 
@@ -17,6 +20,25 @@ from kleene.options.limits import NO_LIMITS, Limits
 from kleene.watching import watcher
 
 _LEAST_AT_ONCE, _MOST_AT_ONCE, _MOST_OF_A_WHOLE = 1 << 22, 1 << 24, 1 << 28
+
+
+class EndedError(Exception):
+    """The call that a thread works for has ended."""
+
+
+@dataclass(slots=True)
+class _Used:
+    """What the threads of a call have used together; each of them has its number."""
+
+    held: dict[tuple[int, str], int] = field(default_factory=dict)
+    reached: dict[int, int] = field(default_factory=dict)
+    found: int = 0
+    has_ended: bool = False
+    lock: Lock = field(default_factory=Lock)
+
+    @property
+    def events(self) -> int:
+        return sum(self.reached.values())
 
 
 class Budget:
@@ -32,9 +54,21 @@ class Budget:
         most = _MOST_OF_A_WHOLE if is_whole else _MOST_AT_ONCE
         self.at_once = min(most, max(self.memory // 16, min(_LEAST_AT_ONCE, self.memory // 8)))
         self._deadline = None if limits.seconds is None else monotonic() + limits.seconds
-        self._held: dict[str, int] = {}
-        self._events, self._at, self._found = events, 0, 0
+        self._events = events
+        self._used, self._thread = _Used(), 0
         self._watcher = watcher()
+
+    def for_threads(self, count: int) -> list[Budget]:
+        """A budget for each of so many threads; what they use is added up."""
+        parts = [copy(self) for _ in range(count)]
+        for number, part in enumerate(parts):
+            part._thread = number
+            part.at_once = max(self.at_once // count, min(_LEAST_AT_ONCE, self.at_once))
+        return parts
+
+    def end(self) -> None:
+        """Whatever thread works on the call gives up when it next looks at its time."""
+        self._used.has_ended = True
 
     @property
     def seconds_left(self) -> float | None:
@@ -42,31 +76,34 @@ class Budget:
 
     def restart(self) -> None:
         """All that was found and held is forgotten, and the call begins anew; its clock goes on."""
-        self._held.clear()
-        self._at = self._found = 0
+        self._used = _Used()
 
     def hold(self, what: str, size: int) -> None:
         """`what` holds so many bytes now."""
-        self._held[what] = int(size)
-        if sum(self._held.values()) > self.memory:
-            most = max(self._held, key=lambda name: self._held[name])
+        with self._used.lock:
+            held = self._used.held
+            held[self._thread, what] = int(size)
+            is_too_much = sum(held.values()) > self.memory
+            most = max(held, key=lambda name: held[name]) if is_too_much else (0, "")
+        if is_too_much:
             raise LimitError(
                 f"the call would hold more than its memory limit of {amount(self.memory)}: "
-                f"{most} alone would take {amount(self._held[most])}; {self._how_far()}",
+                f"{most[1]} alone would take {amount(held[most])}; {self._how_far()}",
                 hint="Narrow the query (a shorter WITHIN, a stricter strategy, more predicates), take the rows in "
                 "batches with match_batches, or raise memory_limit.",
             )
 
     def add(self, what: str, size: int) -> None:
-        self.hold(what, self._held.get(what, 0) + size)
+        self.hold(what, self._used.held.get((self._thread, what), 0) + size)
 
     @property
     def has_too_many_matches(self) -> bool:
-        return self.limits.matches is not None and self._found > self.limits.matches
+        return self.limits.matches is not None and self._used.found > self.limits.matches
 
     def count(self, matches: int) -> None:
         """So many more matches were found."""
-        self._found += matches
+        with self._used.lock:
+            self._used.found += matches
         if self.has_too_many_matches:
             raise LimitError(
                 f"there are more matches than the match limit of {self.limits.matches:,}; {self._how_far()}",
@@ -75,13 +112,21 @@ class Budget:
 
     def reach(self, event: int) -> None:
         """The call has come to this event; an error if its time is over."""
-        self._at = max(self._at, event)
+        with self._used.lock:
+            self._used.reached[self._thread] = max(self._used.reached.get(self._thread, 0), event)
+            reached = self._used.events
         if self._watcher is not None:
-            self._watcher(self._at, self._events, f"{self._found:,} matches so far")
+            self._watcher(reached, self._events, f"{self._used.found:,} matches so far")
         self.check_time()
 
+    @property
+    def is_out_of_time(self) -> bool:
+        return self._deadline is not None and monotonic() > self._deadline
+
     def check_time(self) -> None:
-        if self._deadline is not None and monotonic() > self._deadline:
+        if self._used.has_ended:
+            raise EndedError
+        if self.is_out_of_time:
             raise self.out_of_time()
 
     def out_of_time(self, doing: str = "") -> LimitError:
@@ -91,8 +136,9 @@ class Budget:
         )
 
     def _how_far(self) -> str:
-        matches = "1 match" if self._found == 1 else f"{self._found:,} matches"
-        return f"it had reached event {self._at:,} of {self._events:,} and found {matches}"
+        used = self._used
+        matches = "1 match" if used.found == 1 else f"{used.found:,} matches"
+        return f"it had reached event {used.events:,} of {self._events:,} and found {matches}"
 
 
 def too_many_partial_matches(

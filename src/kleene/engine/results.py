@@ -134,7 +134,7 @@ class RowWriter:
                 case FoundMatches():
                     batches = self.batches(found.table, found.matches)
                 case FoundRegex():
-                    batches = table_batches(regex_table(self._row_pattern, found, self.row_order))
+                    batches = table_batches(*regex_table(self._row_pattern, found, self.row_order))
                 case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.ONE:
                     batches = _one_row_batches(self._row_pattern, found, self.row_order)
                 case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.EACH_ROW:

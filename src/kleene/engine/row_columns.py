@@ -274,15 +274,18 @@ class _Known:
 _REGISTERED = ("count", "first", "last", "max", "min", "sum")
 
 
-def regex_table(query: AnalyzedRowPattern, found: FoundRegex, row_order: RowOrder | None = None) -> pa.Table:
-    """A row for each match, in the order of the events that complete them."""
+def regex_table(
+    query: AnalyzedRowPattern, found: FoundRegex, row_order: RowOrder | None = None
+) -> tuple[pa.Table, Array]:
+    """A row for each match, in the order of the events that complete them, and the positions of these."""
     outputs = _Outputs(query, found)
     columns = [outputs.column(measure.expression) for measure in query.measures]
     table = as_schema(columns, row_output_schema(query, found.table.schema))
     if row_order is not None:
         nothing = np.zeros(table.num_rows, np.int64)
         table = row_order.appended(table, found.table, RowPlaces(outputs.ends, outputs.ends, nothing, nothing))
-    return table.take(pa.array(np.argsort(outputs.ends, kind="stable")))
+    order = np.argsort(outputs.ends, kind="stable")
+    return table.take(pa.array(order)), outputs.ends[order]
 
 
 class _Outputs:

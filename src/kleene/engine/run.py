@@ -1,4 +1,4 @@
-"""A plan and a sorted table of events to the table of matches."""
+"""A plan and a sorted table of events to batches of rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kleene.engine.choice import SMALL, TINY, Choice, CompiledEngine, choose, co
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.failures import GaveUpError, NotExpressibleError
 from kleene.engine.compiled.jit import is_cached, is_loaded
+from kleene.engine.compiled.kept import KeepingProgress
 from kleene.engine.compiled.measures import MeasureProgram
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.run_engine import RunEngine
@@ -36,19 +37,6 @@ FEW_BYTES, FEW_SECONDS = 1 << 24, 2.0
 """What the interpreter may make of a small table, and how long it may take, before machine code is made after all."""
 
 
-def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Sequence[str] | None = None) -> pa.Table:
-    """The matches as rows, in output order; with the columns that ids are made of, each with its id."""
-    budget = Budget(plan.limits, table.num_rows, is_whole=True)
-    held: list[pa.Table] = []
-    for batch in Runner(plan, nullable_names(table)).batches(
-        table, with_times, id_columns, budget=budget, holds_all=True
-    ):
-        held.append(batch.table)
-        budget.add("its result", batch.table.nbytes)
-    schema = result_schema(plan, table.schema, with_times, id_columns)
-    return pa.concat_tables(held) if held else pa.Table.from_batches([], schema)
-
-
 def result_schema(
     plan: Plan, columns: pa.Schema, with_times: bool = False, id_columns: Sequence[str] | None = None
 ) -> pa.Schema:
@@ -68,9 +56,10 @@ class Runner:
     def __init__(self, plan: Plan, nullable: frozenset[str] | None = None) -> None:
         self.plan = plan
         self.choice: Choice = choose(plan, nullable)
+        self._nullable = nullable or frozenset()  # columns that have NULLs elsewhere, if not in the table at hand
         self._seen = 0  # events so far: many small tables are worth as much as a large one
         self.meter = Meter()
-        self.measures = measures_of(plan, self.choice)
+        self.measures = measures_of(plan, self.choice, self._nullable)
 
     def load(self, table: pa.Table) -> bool:
         """Makes or loads the machine code for such a table now; False if there is none to be had."""
@@ -216,7 +205,10 @@ class Runner:
         yield from self._found(self.choice.engine, table, writer, budget) if few is None else few
 
     def _found(self, engine: Engine, table: pa.Table, writer: RowWriter, budget: Budget) -> Iterator[Part]:
-        return writer.parts(engine.start(budget, self.meter).feed(table, is_last=True), budget)
+        progress = engine.start(budget, self.meter)
+        if isinstance(progress, KeepingProgress):
+            progress.nullable = self._nullable
+        return writer.parts(progress.feed(table, is_last=True), budget)
 
     def _few(self, table: pa.Table, writer: RowWriter, budget: Budget) -> list[Part] | None:
         """What the interpreter finds; None if that is much, or it meets a limit that the engine may not come near."""
@@ -249,13 +241,13 @@ class Runner:
         self._seen += table.num_rows
         if self.plan.engine != "auto" or self.plan.hints.given() or self._seen > SMALL:
             return True
-        generated = engine.generated(nullable_names(table))
+        generated = engine.generated(self._nullable | nullable_names(table))
         at_hand = is_loaded if self._seen <= TINY else is_cached
         return at_hand(generated.source, generated.signatures)
 
 
-def measures_of(plan: Plan, choice: Choice) -> MeasureProgram | None:
+def measures_of(plan: Plan, choice: Choice, nullable: frozenset[str] = frozenset()) -> MeasureProgram | None:
     """Code for the values that a SASE query returns."""
     if not isinstance(plan.query, AnalyzedQuery) or choice.compiled is None:
         return None
-    return MeasureProgram(plan.query, choice.compiled.jit)
+    return MeasureProgram(plan.query, choice.compiled.jit, nullable)

@@ -134,6 +134,8 @@ def tie_notes(plan: Plan, table: pa.Table, has_tie_break: bool) -> tuple[str, ..
 
 def count_ties(table: pa.Table, rule: TieRule) -> int:
     """How many events tie in a table that is in order."""
+    if rule.order and table.num_rows and not _same_values(table.column(rule.order[0])).any():
+        return 0
     counter = TieCounter(rule)
     counter.add(table)
     return counter.finish()

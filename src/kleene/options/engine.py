@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
@@ -43,6 +44,8 @@ class EngineOptions:
     plan: hints for SASE queries, by name, such as {"operators": "nfa"} or {"scan": "ais"}; see docs/plans.md.
     statistics: {"events": {type: count}, "distinct": {attribute: count}}, used to choose a plan. For tables in this
         process they are measured on a sample.
+    threads: how many threads match a large table in this process; by default as many as it may use cores. The rows and
+        their order do not depend on it. A task on Spark has one.
     """
 
     name: str = "auto"
@@ -54,6 +57,7 @@ class EngineOptions:
     time_limit: float | None = None
     plan: Mapping[str, str] | Hints | None = None
     statistics: Mapping[str, Mapping[str, float]] | Statistics | None = None
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         checked_choice("engine", self.name, ENGINES)
@@ -65,6 +69,7 @@ class EngineOptions:
             "time_limit": checked_seconds(self.time_limit),
             "plan": checked_hints(self.plan),
             "statistics": checked_statistics(self.statistics),
+            "threads": None if self.threads is None else checked_count("threads", self.threads),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -82,6 +87,14 @@ class EngineOptions:
     def known(self) -> Statistics | None:
         """The statistics that were given."""
         return checked_statistics(self.statistics)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
 
 
 USUAL_ENGINE = EngineOptions()

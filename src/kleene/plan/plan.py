@@ -10,7 +10,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.totals import WINDOW_END, WINDOW_START
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Format, Strategy, WindowUnit
-from kleene.options.engine import DEFAULT_RUN_LIMIT, USUAL_ENGINE, EngineOptions
+from kleene.options.engine import DEFAULT_RUN_LIMIT, USUAL_ENGINE, EngineOptions, usable_cores
 from kleene.options.hints import NO_HINTS, Hints
 from kleene.options.limits import NO_LIMITS, Limits
 from kleene.options.statistics import UNKNOWN
@@ -56,6 +56,7 @@ class Plan:
     mode: str = "verbose"
     pipeline: Pipeline | None = None
     hints: Hints = NO_HINTS
+    threads: int = 1
 
 
 def make_plan(
@@ -84,6 +85,7 @@ def make_plan(
         mode,
         pipeline,
         engine.hints,
+        usable_cores() if engine.threads is None else engine.threads,
     )
 
 

@@ -262,13 +262,13 @@ def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
         return None
     if column.null_count:
         column = pc.fill_null(column, 0)
-    return _not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
+    return not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
 
 
 def _null_mask(column: pa.ChunkedArray) -> Array:
     if not column.null_count:
         return np.empty(0, np.uint8)
-    return _not_read_only(np.ascontiguousarray(pc.is_null(column).to_numpy(), np.uint8))
+    return not_read_only(np.ascontiguousarray(pc.is_null(column).to_numpy(), np.uint8))
 
 
 class _Borrowed:
@@ -279,7 +279,7 @@ class _Borrowed:
         self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
 
 
-def _not_read_only(array: Array) -> Array:
+def not_read_only(array: Array) -> Array:
     """The same memory, not marked read-only: machine code is typed for arrays that are not. It never writes there."""
     if array.flags.writeable:
         return array

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import resources
+from threading import RLock
 from typing import Any
 
 from kleene.engine.compiled.arrays import constants_of
@@ -22,7 +23,7 @@ _NAMES = {
     TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
     "walks whole",
     "float64[:,::1]": "floats kept_f nf of rf stored_f",
-    "int32[::1]": "out p",
+    "int32[::1]": "new_places out p short_moved short_values",
     ROW_TABLE: "heights sequences sorted_",
     "uint8[:,::1]": "nulls",
     f"Tuple((int64, int64, float64, {VECTOR}, float64[::1], {VECTOR}))": "window",
@@ -94,6 +95,9 @@ _TEMPLATES |= {
 }
 
 
+_LOADING = RLock()
+
+
 class SharedLoops:
     """The loops that are the same for every query, by name. Each is made when it is first asked for: few need all."""
 
@@ -103,9 +107,10 @@ class SharedLoops:
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name not in self._loaded:
-            functions = _functions()
-            source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name, functions)))
-            self._loaded[name] = load(source, signatures_in(source, {name: "int64"}, {}), self._jit)[name]
+            with _LOADING:
+                functions = _functions()
+                source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name, functions)))
+                self._loaded[name] = load(source, signatures_in(source, {name: "int64"}, {}), self._jit)[name]
         return self._loaded[name]
 
 

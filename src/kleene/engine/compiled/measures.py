@@ -38,9 +38,11 @@ class GeneratedMeasures(GeneratedCode):
 
 
 class MeasureProgram(Compiled[GeneratedMeasures]):
-    def __init__(self, query: AnalyzedQuery, jit: bool) -> None:
+    """`nullable` are columns that have NULLs in some table, though not in every one."""
+
+    def __init__(self, query: AnalyzedQuery, jit: bool, nullable: frozenset[str] = frozenset()) -> None:
         super().__init__(lambda nullable: generate_measures(query, nullable), jit)
-        self.query = query
+        self.query, self.nullable = query, nullable
         self.matches = 0  # so far
 
 
@@ -86,7 +88,8 @@ def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMat
     program.matches += len(matches)
     if not query.measures or not len(matches) or (program.jit and program.matches <= FEW):
         return {}
-    generated = program.generated(nullable_names(table))
+    nullable = program.nullable | nullable_names(table)
+    generated = program.generated(nullable)
     if not generated.computed:
         return {}
     dictionary = Dictionary()
@@ -98,7 +101,7 @@ def computed_measures(program: MeasureProgram, table: pa.Table, matches: FlatMat
     shape = (len(matches), len(generated.computed))
     whole, floats, nulls = np.zeros(shape, np.int64), np.zeros(shape, np.float64), np.zeros(shape, np.uint8)
     with np.errstate(all="ignore"):
-        measures = program.kernel(nullable_names(table)).functions["measures"]
+        measures = program.kernel(nullable).functions["measures"]
         status = measures(whole, floats, nulls, *as_arguments(matches), *given)
     if status != 0:
         return {}  # the interpreter knows what to say of it

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from threading import Thread
+from threading import RLock, Thread
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -41,6 +41,8 @@ def made_of(
     return source, signatures_in(source, results, {"columns": layout.signature(), **types}), layout
 
 
+_MAKING = RLock()
+"""Code is made by one thread at a time: others want the same as a rule, and Python's parser is not safe in threads."""
 Generated = TypeVar("Generated", bound=GeneratedCode)
 
 
@@ -72,17 +74,19 @@ class Compiled(Generic[Generated]):
 
     def generated(self, nullable: frozenset[str]) -> Generated:
         """The code for tables in which only these columns have NULLs."""
-        if nullable not in self._generated:
-            generated = self._make(nullable)
-            check_source(generated.source)
-            self._generated[nullable] = generated
-        return self._generated[nullable]
+        with _MAKING:
+            if nullable not in self._generated:
+                generated = self._make(nullable)
+                check_source(generated.source)
+                self._generated[nullable] = generated
+            return self._generated[nullable]
 
     def kernel(self, nullable: frozenset[str], budget: Budget | None = None) -> Kernel[Generated]:
-        if nullable not in self._kernels:
-            generated = self.generated(nullable)
-            self._kernels[nullable] = Kernel(generated, _loaded(generated, self.jit, budget), self.jit)
-        return self._kernels[nullable]
+        with _MAKING:
+            if nullable not in self._kernels:
+                generated = self.generated(nullable)
+                self._kernels[nullable] = Kernel(generated, _loaded(generated, self.jit, budget), self.jit)
+            return self._kernels[nullable]
 
 
 def _loaded(generated: GeneratedCode, jit: bool, budget: Budget | None) -> Kernels:

@@ -136,7 +136,7 @@ class RunProgress(KeepingProgress):
         """A whole table piece by piece; what is found refers to the whole."""
         codes, count = partition_codes(table, self.engine.query.partition_by, null_is_a_key=False)
         self.partitions.grow(count)
-        self.nullable = nullable_names(table)
+        self.nullable |= nullable_names(table)
         narrow = table.select(self._columns_read())
         origins = EMPTY  # for each row of a piece, with what is kept before it, its place in the whole
         for begin in range(0, table.num_rows, PIECE):

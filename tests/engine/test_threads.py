@@ -1,0 +1,208 @@
+"""Shares of a table in threads give the rows of the whole, in the same order; errors, limits and Ctrl-C too."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import kleene
+from case_files import Case, load_all
+from flat_options import call_of
+from kleene.api import prepare
+from kleene.engine import shares, threads
+from kleene.engine.threads import run, why_together
+from kleene.plan.plan import Plan
+from plain_windows import random_rows, random_window
+from row_cases import RowCase, load_rows, params_of, regex_of
+
+SCHEMA = pa.schema([("p", pa.string()), ("t", pa.int64()), ("x", pa.int64()), ("n", pa.int64())])
+pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(threads, "LEAST_ROWS", 2)
+
+
+@pytest.mark.parametrize("case", load_all(), ids=lambda case: case.name)
+def test_case_in_threads(case: Case) -> None:
+    if case.is_program:
+        pytest.skip("a program is several queries")
+    check(kleene.sase(case.query), case.inputs, **case.options)
+
+
+@pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
+def test_row_pattern_case_in_threads(case: RowCase) -> None:
+    check(kleene.match_recognize(case.item["clause"]), case.table, **params_of(case))
+
+
+def test_generated_windows_in_threads() -> None:
+    cut = 0
+    for seed in range(120):
+        chance = random.Random(seed)
+        window, rows = random_window(chance), random_rows(chance)
+        given = pa.Table.from_pylist(rows, SCHEMA)
+        table, plan = prepare(call_of(kleene.pattern_window(window.text()).definition, engine="generated"), given)
+        if why_together(plan, table.num_rows) is None:
+            expected = outcome(replace(plan, engine="reference"), table)
+            assert outcome(replace(plan, threads=2), table) == expected, window.text()
+            cut += 1
+    assert cut > 40
+
+
+@pytest.mark.parametrize("case", load_rows("regex"), ids=lambda case: case.name)
+def test_regex_case_in_threads(case: RowCase) -> None:
+    check(regex_of(case), case.table, **params_of(case))
+
+
+def check(query: kleene.Query, events: object, **arguments: object) -> None:
+    table, plan = prepared(query, events, **arguments)
+    if (reason := why_together(plan, table.num_rows)) is not None:
+        pytest.skip(reason)
+    expected = outcome(replace(plan, engine="reference"), table)
+    for count in (1, 2, 3):
+        assert outcome(replace(plan, threads=count), table) == expected
+
+
+def prepared(query: kleene.Query, events: object, **arguments: object) -> tuple[pa.Table, Plan]:
+    try:
+        return prepare(call_of(query.definition, engine="generated", **arguments), events)
+    except kleene.UnsupportedError as reason:
+        pytest.skip(str(reason).splitlines()[0])
+
+
+def outcome(plan: Plan, table: pa.Table) -> object:
+    try:
+        return run(plan, table).to_pylist()
+    except kleene.UnsupportedError as reason:
+        pytest.skip(str(reason).splitlines()[0])
+    except kleene.KleeneError as error:
+        return str(error)
+
+
+# --- larger tables ---
+
+
+def trades(rows: int = 3_000, keys: int = 50) -> pa.Table:
+    chance = np.random.default_rng(3)
+    names = pa.array([f"symbol {number}" for number in range(keys)])
+    return pa.table(
+        {
+            "symbol": names.take(pa.array(chance.integers(0, keys, rows))),
+            "t": np.arange(rows),
+            "price": pa.array(chance.integers(0, 20, rows), mask=chance.random(rows) < 0.01),
+            "type": pa.array(["A", "B", "C", "other"]).take(pa.array(chance.integers(0, 4, rows))),
+        }
+    )
+
+
+QUERIES = {
+    "falls": kleene.match_recognize(
+        """PARTITION BY symbol ORDER BY t MEASURES FIRST(t) AS a, LAST(t) AS b, count(*) AS n, MATCH_NUMBER() AS m
+           PATTERN (A B{2,}) DEFINE B AS B.price < PREV(B.price)"""
+    ),
+    "all rows": kleene.match_recognize(
+        """PARTITION BY symbol ORDER BY t MEASURES CLASSIFIER() AS c ALL ROWS PER MATCH WITH UNMATCHED ROWS
+           PATTERN (A B{2,}) DEFINE B AS B.price < PREV(B.price)"""
+    ),
+    "sequence": kleene.sase("EVENT SEQ(A a, !(B b), C c) WHERE [symbol] AND a.price < c.price WITHIN 300"),
+    "runs": kleene.sase(
+        """PATTERN SEQ(A+ a[], C c) WHERE skip_till_next_match(a[], c) { [symbol] AND a[i].price > a[i-1].price }
+           WITHIN 300 RETURN c.t AS t, collect(a[].t) AS ts, avg(a[].price) AS mean, c.symbol AS symbol"""
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_machine_code_in_threads(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    query, table = QUERIES[name], trades()
+    order = "t" if name in ("sequence", "runs") else None
+    expected = query.match(table, order_by=order, engine="reference")
+    monkeypatch.setattr(shares, "ROWS_AT_ONCE", 200)
+    cuts = []
+    monkeypatch.setattr(threads, "cut_by_key", lambda *given: cuts.append(found := shares.cut_by_key(*given)) or found)
+    found = query.match(table, order_by=order, engine=kleene.EngineOptions("compiled", threads=count))
+    assert found.equals(expected)
+    assert cuts[0] is not None
+
+
+def test_a_key_that_has_nearly_all_events_is_not_cut() -> None:
+    table = trades(keys=1)
+    _, plan = prepared(QUERIES["falls"], table)
+    assert shares.cut_by_key(plan, table, False, threads._OneThread()) is None
+
+
+def test_events_of_other_types_are_left_out() -> None:
+    table = trades()
+    table, plan = prepare(call_of(QUERIES["sequence"].definition, order_by="t", engine="generated"), table)
+    cut = shares.cut_by_key(plan, table, False, threads._OneThread())
+    assert cut is not None
+    assert set(cut.table.column("type").to_pylist()) == {"A", "B", "C"}
+
+
+def test_of_two_errors_that_of_the_partition_that_comes_first_is_told_in_threads() -> None:
+    events = pa.table({"t": [1, 2, 3, 4], "g": [1, 1, 0, 0], "k": ["A", "C", "B", "B"]})
+    query = kleene.match_recognize(
+        """PARTITION BY g ORDER BY t MEASURES FIRST(t) AS t AFTER MATCH SKIP TO FIRST B
+           PATTERN (B B | A C) DEFINE A AS k = 'A', B AS k = 'B', C AS k = 'C'"""
+    )
+    with pytest.raises(kleene.KleeneError, match="the match has no such row"):
+        query.match(events, engine=kleene.EngineOptions("compiled", threads=2))
+
+
+def test_limits_hold_for_all_threads_together() -> None:
+    query, table = QUERIES["falls"], trades()
+    found = query.match(table).num_rows
+    for count in (1, 2):
+        options = kleene.EngineOptions("compiled", threads=count, match_limit=found)
+        assert query.match(table, engine=options).num_rows == found
+        options = kleene.EngineOptions("compiled", threads=count, match_limit=found - 1)
+        with pytest.raises(kleene.LimitError, match="match limit"):
+            query.match(table, engine=options)
+
+
+def test_an_error_in_one_thread_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def of_share(call: threads._Call, cut: shares.Cut, number: int, budget: threads.Budget) -> object:
+        if number == 0:
+            raise ZeroDivisionError
+        while not ended.is_set():
+            try:
+                budget.check_time()
+            except threads.EndedError:
+                ended.set()
+                raise
+        raise AssertionError
+
+    monkeypatch.setattr(shares, "ROWS_AT_ONCE", 1_500)
+    monkeypatch.setattr(threads._Call, "_of_share", of_share)
+    with pytest.raises(ZeroDivisionError):
+        QUERIES["falls"].match(trades(), engine=kleene.EngineOptions("compiled", threads=2))
+    assert ended.is_set()
+
+
+def test_ctrl_c_ends_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_share(call: threads._Call, cut: shares.Cut, number: int, budget: threads.Budget) -> object:
+        while True:
+            time.sleep(0.001)
+            budget.check_time()
+
+    monkeypatch.setattr(threads._Call, "_of_share", of_share)
+    before = threading.active_count()
+    pressed = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    pressed.start()
+    with pytest.raises(KeyboardInterrupt):
+        QUERIES["falls"].match(trades(), engine=kleene.EngineOptions("compiled", threads=2))
+    pressed.join()
+    assert threading.active_count() == before
