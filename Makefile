@@ -45,7 +45,7 @@ test: check-java lint types ## Lint, types, and all tests @ 15 minutes
 # The oldest and the newest of each library, and every Python, that pyproject.toml allows.
 SPARK_VERSIONS ?= 4.0.0 4.1.0 4.2.0 4.3.0
 LIBRARY_VERSIONS ?= oldest newest pandas-3 python-3.12 python-3.13
-oldest := numba==0.60.0 numpy==1.26.4 pyarrow==20.0.0 pandas==2.2.0 polars==1.12.0 duckdb==1.4.0 sqlglot==30.0.0
+oldest := numba==0.60.0 numpy==1.26.4 pyarrow==20.0.0 pandas==2.2.0 polars==1.12.0 duckdb==1.4.0 sqlglot==30.24.0
 newest := --upgrade numba numpy pyarrow pandas polars duckdb
 pandas-3 := --upgrade pandas>=3
 # Machine code depends on numba, NumPy and pyarrow alone, so the others run the quick tests.
@@ -58,9 +58,13 @@ SPARK_TESTS ?= $(addprefix tests/spark/test_,declared_match.py matrix.py spark_b
 
 test-versions: check-java $(LIBRARY_VERSIONS:%=test-with-%) $(SPARK_VERSIONS:%=test-with-pyspark-%) ## Run the tests with the oldest and newest libraries, Pythons and versions of Spark @ hours
 
+# The interpreter of a version: on the path, or among those of pyenv, whose names on the path may lead nowhere.
+python_called = $(or $(shell for name in python$(1) $$HOME/.pyenv/versions/$(1).*/bin/python; do \
+  $$name -c '' >/dev/null 2>&1 && echo $$name && break; done),$(error Python $(1) is needed for this: install it, or leave it out of LIBRARY_VERSIONS))
+
 # Without Spark: an environment of its own, on the libraries that its name stands for.
 test-with-%: | check-python
-	$(if $(filter python-%,$*),$(*:python-%=python%),$(PYTHON)) -m venv --clear .venvs/$*
+	$(if $(filter python-%,$*),$(call python_called,$(*:python-%=%)),$(PYTHON)) -m venv --clear .venvs/$*
 	.venvs/$*/bin/pip install --quiet --disable-pip-version-check --editable '.[sql]' pytest pytest-xdist hypothesis polars pandas pyspark
 	$(if $($*),.venvs/$*/bin/pip install --quiet --disable-pip-version-check $($*))
 	.venvs/$*/bin/python -m pytest $(or $(TESTS_WITH_$*),--quick) --numprocesses $(PROCESSES) tests src

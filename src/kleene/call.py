@@ -339,7 +339,7 @@ def _leaves(events: Any) -> Sequence[Any]:
 
 def local_sql_module(name: str) -> ModuleType:
     """A module of SQL in this process; an error if what it needs is missing, or too old to give the right rows."""
-    for package, least in (("duckdb", (1, 4)), ("sqlglot", (30,))):
+    for package, least in (("duckdb", (1, 4)), ("sqlglot", (30, 24))):
         try:
             version = str(importlib.import_module(package).__version__)
         except ModuleNotFoundError:

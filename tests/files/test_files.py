@@ -348,7 +348,10 @@ ROWS = pa.table(
         "name": ['a "b"\nc', None],
         "price": pa.array([Decimal("1.50"), None]),
         "ratio": [float("nan"), 0.1],
-        "event": [{"took": timedelta(seconds=1), "at": datetime(2024, 1, 1)}, None],
+        "event": pa.array(
+            [{"took": timedelta(seconds=1), "at": datetime(2024, 1, 1)}, None],
+            pa.struct({"took": pa.duration("us"), "at": pa.timestamp("us")}),
+        ),
     }
 )
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -130,7 +131,7 @@ def test_types_that_duckdb_has_not() -> None:
     table = pa.table(
         {
             "category": pa.array(["b", "a", "b"]).dictionary_encode(),
-            "half": pa.array([1.0, 2.0, 3.0], pa.float16()),
+            "half": pa.array(np.array([1.0, 2.0, 3.0], np.float16)),
             "nothing": pa.nulls(3),
             "took": pa.array([1, None, 3], pa.duration("us")),
             "small": pa.array([1, 2, 3], pa.uint8()),

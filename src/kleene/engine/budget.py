@@ -15,6 +15,8 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+import pyarrow as pa
+
 from kleene.errors import LimitError, printable
 from kleene.options.limits import NO_LIMITS, Limits
 from kleene.watching import watcher
@@ -161,6 +163,14 @@ def amount(size: int) -> str:
     ('12.3 GB', '5.4 MB')
     """
     return f"{size / 1e9:.1f} GB" if size >= 10**9 else f"{size / 1e6:.1f} MB"
+
+
+def table_bytes(table: pa.Table) -> int:
+    """The bytes that the table's values take."""
+    try:
+        return int(table.nbytes)
+    except pa.ArrowTypeError:  # older versions of Arrow do not know it of every type
+        return int(table.get_total_buffer_size())
 
 
 def available_memory() -> int:

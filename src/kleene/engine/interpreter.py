@@ -15,7 +15,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.automaton.compile import automaton_of
 from kleene.automaton.model import Automaton
 from kleene.engine import reference
-from kleene.engine.budget import Budget
+from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.events import Events
 from kleene.engine.matches import FoundMatches, flat_matches
@@ -79,7 +79,7 @@ class InterpreterProgress:
             yield FoundOutputRows(table, held, True)
 
     def held(self) -> Held:
-        rows, size = sum(piece.num_rows for piece in self._events), sum(piece.nbytes for piece in self._events)
+        rows, size = sum(piece.num_rows for piece in self._events), sum(table_bytes(piece) for piece in self._events)
         return Held(0, rows, size, None, not rows)
 
     def saved(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.budget import Budget
+from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.compiled.measures import MeasureProgram, computed_measures
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import FoundRegex
@@ -171,7 +171,7 @@ class RowWriter:
                 made = with_match_ids(made, table, part, self.plan, self.id_columns)
             self.meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
             start += len(part)
-            rows = min(max(len(part) * BYTES_PER_BATCH // max(made.nbytes, 1), 1), ROWS_PER_BATCH)
+            rows = min(max(len(part) * BYTES_PER_BATCH // max(table_bytes(made), 1), 1), ROWS_PER_BATCH)
             yield ResultBatch(made, part.last, part, table)
             started = perf_counter()
 

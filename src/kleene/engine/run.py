@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.budget import Budget
+from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.choice import SMALL, TINY, Choice, CompiledEngine, choose, compiled_engine
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.failures import GaveUpError, NotExpressibleError
@@ -222,7 +222,7 @@ class Runner:
             for part in self._found(Interpreter(self.plan), table, writer, quick):
                 batches = list(part.batches)
                 found.append(Part(batches, part.is_settled))
-                size += sum(batch.table.nbytes for batch in batches)
+                size += sum(table_bytes(batch.table) for batch in batches)
                 if size > FEW_BYTES:
                     return None
         except LimitError:

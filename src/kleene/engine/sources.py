@@ -43,7 +43,7 @@ def make_source(events: object, what: str, mentioned: Container[str] | None) -> 
         raise _unreadable(events, what, error) from None
     types = ((field.name, field.type) for field in source.columns)
     ordered = frozenset(name for name, type_ in types if pa.types.is_dictionary(type_) and type_.ordered)
-    return _with_unique_names(replace(source, ordered=ordered), what, mentioned)
+    return _with_unique_names(replace(source, ordered=ordered | source.ordered), what, mentioned)
 
 
 def _unreadable(events: object, what: str, error: Exception) -> SchemaError:
@@ -124,10 +124,13 @@ def _of_polars(frame: Any, mentioned: Container[str] | None) -> Source:
         chosen = rows.select(*names)
         return _streamed(chosen.collect() if hasattr(chosen, "collect") else chosen)
 
-    names = frame.collect_schema().names()
+    schema = frame.collect_schema()
+    names = schema.names()
     used = [name for name in names if mentioned is None or name in mentioned]
     types = {field.name: field.type for field in read(used, frame.head(0)).schema} if used else {}
-    return Source(pa.schema([(name, types.get(name, pa.null())) for name in names]), read)
+    # Older versions do not tell Arrow that their enumerations have an order.
+    ordered = frozenset(name for name in used if type(schema[name]).__name__ == "Enum")
+    return Source(pa.schema([(name, types.get(name, pa.null())) for name in names]), read, ordered=ordered)
 
 
 def _of_pandas(frame: Any, mentioned: Container[str] | None) -> Source:

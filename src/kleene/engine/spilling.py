@@ -10,6 +10,7 @@ from typing import IO, Protocol
 import numpy as np
 import pyarrow as pa
 
+from kleene.engine.budget import table_bytes
 from kleene.engine.matches import Array
 from kleene.errors import ExecutionError, printable
 
@@ -62,7 +63,7 @@ class Sorter:
         if not rows.num_rows:
             return
         self._held.append(rows)
-        self.held_bytes += rows.nbytes
+        self.held_bytes += table_bytes(rows)
         if self.held_bytes > self._most_bytes:
             self._spill()
 
@@ -155,7 +156,7 @@ def _write(file: IO[bytes], tables: Iterable[pa.Table], bytes_at_once: int) -> N
     for table in tables:
         if writer is None:
             writer = pa.ipc.new_stream(pa.PythonFile(file, "w"), table.schema)
-        rows = max(table.num_rows * bytes_at_once // max(table.nbytes, 1), 1)
+        rows = max(table.num_rows * bytes_at_once // max(table_bytes(table), 1), 1)
         writer.write_table(table, max_chunksize=rows)
     assert writer is not None
     writer.close()

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.budget import Budget, EndedError
+from kleene.engine.budget import Budget, EndedError, table_bytes
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.columns import Array
 from kleene.engine.output import values_at
@@ -99,7 +99,7 @@ class _Call:
             held.append(batch.table)
             if batch.places is not None:
                 places.append(batch.places)
-            budget.add("its result", batch.table.nbytes)
+            budget.add("its result", table_bytes(batch.table))
         made = pa.concat_tables(held) if held else pa.Table.from_batches([], self.schema)
         return made, np.concatenate(places) if places else np.empty(0, np.int64)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.engine.budget import Budget
+from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.compiled.batches import EMPTY, Grouped, nullable_names, partition_codes
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.meter import Meter
@@ -76,7 +76,7 @@ class KeptEvents:
 
     @property
     def bytes(self) -> int:
-        return 0 if self.table is None else int(self.table.nbytes)
+        return 0 if self.table is None else table_bytes(self.table)
 
     def keep(self, table: pa.Table, rows: Array, numbers: Array) -> Array:
         """Keeps these rows of the table, whose partitions have the numbers; returns each row's new place, or -1."""
