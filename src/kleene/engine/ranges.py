@@ -178,13 +178,14 @@ class Candidates:
     """Rows of output, each with where its match begins, and where matching goes on or, for SASE, where it ends.
 
     Both are places; where the second number is below 0, it says why one cannot go on (see `find_row_candidates`).
-    `starts` are the rows in the table of the ranges where the matches begin.
+    `starts` are the rows in the table of the ranges where the matches begin, `ends` those where they are complete.
     """
 
     table: pa.Table
     first: Array
     then: Array
     starts: Array
+    ends: Array
     matches: FlatMatches | None = None
     events: pa.Table | None = None
 
@@ -197,7 +198,7 @@ Place = tuple[int, int]
 class RangeMatcher:
     """Finds the candidates of ranges."""
 
-    def __init__(self, plan: Plan, reach: Reach) -> None:
+    def __init__(self, plan: Plan, reach: Reach, nullable: frozenset[str] | None = None) -> None:
         self._plan, self._reach = plan, reach
         query = plan.query
         engine = choose(plan).compiled
@@ -207,13 +208,18 @@ class RangeMatcher:
             assert isinstance(engine, RowEngine)
             self._rows = engine
         else:
-            self._runner = Runner(replace(plan, format=Format.ALL))
+            self._runner = Runner(replace(plan, format=Format.ALL), nullable)
 
     def batches(
-        self, part: RangeEvents, with_times: bool = False, row_order: RowOrder | None = None
+        self,
+        part: RangeEvents,
+        with_times: bool = False,
+        row_order: RowOrder | None = None,
+        budget: Budget | None = None,
     ) -> Iterator[Candidates]:
+        budget = Budget(self._plan.limits, part.table.num_rows) if budget is None else budget
         try:
-            yield from self._found(part, with_times, row_order)
+            yield from self._found(part, with_times, row_order, budget)
         except ExecutionError as error:
             if not is_choosing(self._plan):
                 raise
@@ -223,14 +229,15 @@ class RangeMatcher:
                 "SparkOptions('shuffled') computes matches only.".strip(),
             ) from None
 
-    def _found(self, part: RangeEvents, with_times: bool, row_order: RowOrder | None) -> Iterator[Candidates]:
+    def _found(
+        self, part: RangeEvents, with_times: bool, row_order: RowOrder | None, budget: Budget
+    ) -> Iterator[Candidates]:
         query = self._plan.query
         if isinstance(query, AnalyzedQuery):
-            return self._events(query, part, with_times)
+            return self._events(query, part, with_times, budget)
         own = own_rows(part.grouped, part.grouped.permuted(part.own))
         try:
             entries = self._entries(query, part, own)
-            budget = Budget(self._plan.limits, part.table.num_rows)
             found = find_row_candidates(self._rows, part.table, part.grouped, own, entries, budget)
         except GaveUpError:
             if (query.definition.after_match or AfterMatch()).skip in (Skip.TO_FIRST, Skip.TO_LAST):
@@ -238,9 +245,11 @@ class RangeMatcher:
             return self._interpreted(query, part, row_order)
         return self._row_batches(query, part, found, row_order)
 
-    def _events(self, query: AnalyzedQuery, part: RangeEvents, with_times: bool) -> Iterator[Candidates]:
+    def _events(
+        self, query: AnalyzedQuery, part: RangeEvents, with_times: bool, budget: Budget
+    ) -> Iterator[Candidates]:
         """Ranges of one partition are matched as one: they are farther from each other than a match reaches."""
-        found = self._runner.find(part.table)
+        found = self._runner.find(part.table, budget)
         is_own = part.own[found.first]
         if not is_own.all():
             found = chosen_matches(found, np.flatnonzero(is_own))
@@ -252,7 +261,8 @@ class RangeMatcher:
         for batch in writer.batches(part.table, found):
             assert batch.matches is not None
             first, last = (rows.astype(np.int64) for rows in (batch.matches.first, batch.matches.last))
-            yield Candidates(batch.table, part.places[first], part.places[last], first, batch.matches, batch.events)
+            places = part.places[first], part.places[last]
+            yield Candidates(batch.table, *places, first, last, batch.matches, batch.events)
 
     def _interpreted(
         self, query: AnalyzedRowPattern, part: RangeEvents, row_order: RowOrder | None
@@ -269,7 +279,7 @@ class RangeMatcher:
                 starts, ends = (rows[[row.order[number] for row in some]] for number in (1, 0))
                 then = starts if after.skip is Skip.TO_NEXT_ROW else ends
                 made = _rows_with_order(query, table, some, row_order, part.places[rows, 1])
-                yield Candidates(made, part.places[starts], part.places[then] + NEXT, starts)
+                yield Candidates(made, part.places[starts], part.places[then] + NEXT, starts, ends)
 
     def _entries(self, query: AnalyzedRowPattern, part: RangeEvents, own: Array) -> Array:
         """How many of the first own rows a match of an earlier range may reach: there matching may go on."""
@@ -293,12 +303,13 @@ class RangeMatcher:
         goes_on = places[np.maximum(then, 1) - 1] + NEXT
         goes_on[then < 0, 1] = then[then < 0]
         starts = found.grouped.order[found.matches.starts]
+        ends = found.grouped.order[found.matches.starts + np.maximum(np.diff(found.matches.offsets), 1) - 1]
         if query.rows_per_match is RowsPerMatch.ONE:
             table, order = one_row_table(query, found, row_order, part.places[:, 1])
             for at in range(0, len(order), ROWS_PER_BATCH):
                 numbers = order[at : at + ROWS_PER_BATCH]
                 own = starts[numbers]
-                yield Candidates(table.slice(at, len(numbers)), part.places[own], goes_on[numbers], own)
+                yield Candidates(table.slice(at, len(numbers)), part.places[own], goes_on[numbers], own, ends[numbers])
             return
         rows = sorted(RowMaker(query, part.table).rows_of(found), key=lambda row: row.order)
         by_start = dict(zip(starts.tolist(), range(len(starts)), strict=True))
@@ -307,7 +318,7 @@ class RangeMatcher:
             first = np.array([row.order[1] for row in some], np.int64)
             numbers = np.array([by_start[start] for start in first.tolist()], np.int64)
             made = _rows_with_order(query, part.table, some, row_order, part.places[:, 1])
-            yield Candidates(made, part.places[first], goes_on[numbers], first)
+            yield Candidates(made, part.places[first], goes_on[numbers], first, ends[numbers])
 
 
 def _rows_with_order(

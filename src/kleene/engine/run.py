@@ -23,7 +23,7 @@ from kleene.engine.interpreter import Interpreter
 from kleene.engine.match_order import RowOrder
 from kleene.engine.matches import FlatMatches, FoundMatches, joined
 from kleene.engine.output import output_schema
-from kleene.engine.protocol import Engine
+from kleene.engine.protocol import Engine, Progress
 from kleene.engine.results import MATCH_ID, Part, ResultBatch, RowWriter, in_output_order, table_batches, without_first
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.totals.groups import Totals, grouping_of, totals_schema, totals_table
@@ -101,9 +101,9 @@ class Runner:
             parts = self._found(Interpreter(self.plan), table, writer, budget)
             yield from without_first(in_output_order(parts, budget, holds_all), given)
 
-    def find(self, table: pa.Table) -> FlatMatches:
+    def find(self, table: pa.Table, budget: Budget | None = None) -> FlatMatches:
         """The matches of a SASE query, all at once."""
-        budget = Budget(self.plan.limits, table.num_rows)
+        budget = Budget(self.plan.limits, table.num_rows) if budget is None else budget
         if self._asks_the_interpreter(table):
             try:
                 return self._all_found(Interpreter(self.plan), table, budget)
@@ -117,7 +117,7 @@ class Runner:
 
     def _all_found(self, engine: Engine, table: pa.Table, budget: Budget) -> FlatMatches:
         assert isinstance(self.plan.query, AnalyzedQuery)
-        found = engine.start(budget, self.meter).feed(table, is_last=True)
+        found = self._started(engine, budget).feed(table, is_last=True)
         matches = [part.matches for part in found if isinstance(part, FoundMatches)]
         return joined(matches, len(self.plan.query.components))
 
@@ -205,10 +205,13 @@ class Runner:
         yield from self._found(self.choice.engine, table, writer, budget) if few is None else few
 
     def _found(self, engine: Engine, table: pa.Table, writer: RowWriter, budget: Budget) -> Iterator[Part]:
+        return writer.parts(self._started(engine, budget).feed(table, is_last=True), budget)
+
+    def _started(self, engine: Engine, budget: Budget) -> Progress:
         progress = engine.start(budget, self.meter)
         if isinstance(progress, KeepingProgress):
             progress.nullable = self._nullable
-        return writer.parts(progress.feed(table, is_last=True), budget)
+        return progress
 
     def _few(self, table: pa.Table, writer: RowWriter, budget: Budget) -> list[Part] | None:
         """What the interpreter finds; None if that is much, or it meets a limit that the engine may not come near."""

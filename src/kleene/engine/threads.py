@@ -24,6 +24,7 @@ from kleene.engine.budget import Budget, EndedError, table_bytes
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.columns import Array
 from kleene.engine.output import values_at
+from kleene.engine.range_shares import Ranges, cut_by_range, why_no_ranges
 from kleene.engine.run import Runner, result_schema
 from kleene.engine.shares import LEAST_ROWS, Cut, Item, Result, Workers, cut_by_key
 from kleene.errors import KleeneError, LimitError
@@ -48,11 +49,12 @@ def why_together(plan: Plan, rows: int | None = None) -> str | None:
     """Why the events of a table of so many rows are matched together; None if they are matched in shares."""
     if plan.mode != "verbose":
         return "matches that share a graph are found together"
-    if not isinstance(plan.split, ByKey):
-        return f"the events are one stream: {plan.split.reason}"
     if rows is not None and rows < LEAST_ROWS:
         return f"there are fewer than {LEAST_ROWS:,} events"
-    return None
+    if isinstance(plan.split, ByKey):
+        return None
+    reach = why_no_ranges(plan)
+    return reach if isinstance(reach, str) else None
 
 
 class _Call:
@@ -71,12 +73,18 @@ class _Call:
         if engine is None:
             return self.together()
         engine.kernel(self.nullable, self.budget)  # before threads ask for it
-        cut = cut_by_key(self.plan, self.table, engine.jit, pool)
-        if cut is None:
+        by_key = isinstance(self.plan.split, ByKey)
+        cut = cut_by_key(self.plan, self.table, engine.jit, pool) if by_key else None
+        ranges = self._ranges(pool) if cut is None else None
+        if cut is not None:
+            count, of_share = len(cut), partial(self._of_share, cut)
+        elif ranges is not None:
+            count, of_share = len(ranges), partial(self._of_range, ranges)
+        else:
             return self.together()
-        budgets = self.budget.for_threads(len(cut))
+        budgets = self.budget.for_threads(count)
         try:
-            made = pool.map(lambda number: self._of_share(cut, number, budgets[number]), range(len(cut)))
+            made = pool.map(lambda number: of_share(number, budgets[number]), range(count))
         except (KleeneError, EndedError) as error:
             if isinstance(error, LimitError) and self.budget.is_out_of_time:
                 raise
@@ -86,6 +94,19 @@ class _Call:
             # Its rows come partition by partition; texts that are keys may still be codes.
             return pa.concat_tables([rows.cast(self.schema) for rows, _ in made])
         return self._merged([(rows, places) for rows, places in made if rows.num_rows], pool)
+
+    def _ranges(self, pool: Workers) -> Ranges | None:
+        """Slices of the table, if there are several threads to match them."""
+        if pool.count == 1 or self.id_columns is not None:
+            return None
+        found = cut_by_range(self.plan, self.table, pool.count, self.nullable)
+        return found if isinstance(found, Ranges) else None
+
+    def _of_range(self, ranges: Ranges, number: int, budget: Budget) -> tuple[pa.Table, Array]:
+        tables, places = ranges.matched(number, self.with_times, budget)
+        if not tables:
+            return pa.Table.from_batches([], self.schema), np.empty(0, np.int64)
+        return pa.concat_tables(tables), np.concatenate(places)
 
     def _of_share(self, cut: Cut, number: int, budget: Budget) -> tuple[pa.Table, Array]:
         share = cut.share(number)
