@@ -53,7 +53,7 @@ from kleene.options.checks import checked_choice
 from kleene.options.engine import engine_options
 from kleene.plan.plan import Plan
 from kleene.remembered import remembered
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from kleene.visible import visible
 from kleene.watching import watched
 
@@ -813,7 +813,7 @@ def sase(text: str) -> Query:
     return Query(definition)
 
 
-def check(query: Query, schema: Schema, order_by: Sequence[str]) -> tuple[str, ...]:
+def check(query: Query, schema: EventSchema, order_by: Sequence[str]) -> tuple[str, ...]:
     """The warnings about the query for an input of the schema; an error if it does not fit."""
     if order_by:
         check_order_columns(make_order_key(list(order_by), None), list(schema), "the schema")

@@ -183,7 +183,7 @@ def fits_everywhere(type_: Type) -> bool:
 
 
 @dataclass(frozen=True)
-class Schema:
+class EventSchema:
     """The attributes of a stream of events.
 
     `attributes` are those of the whole input. `by_type` is given when events came as several inputs by name: the

@@ -22,7 +22,7 @@ from kleene.schema import (
     DATE,
     STRING,
     UNKNOWN,
-    Schema,
+    EventSchema,
     TimestampType,
     Type,
     a_type,
@@ -36,7 +36,9 @@ from kleene.wording import said
 MATCH_START, MATCH_END = "match_start", "match_end"
 
 
-def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by: tuple[str, ...] = ()) -> AnalyzedQuery:
+def analyze(
+    definition: QueryDefinition, schema: EventSchema | None = None, order_by: tuple[str, ...] = ()
+) -> AnalyzedQuery:
     """What the query means for events of the schema in the order of `order_by`.
 
     Without a schema, or without an order key, everything is checked that does not depend on it.
@@ -76,7 +78,7 @@ def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by:
     return query
 
 
-def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
+def _time_type(schema: EventSchema | None, order_by: tuple[str, ...]) -> Type:
     if schema is None or not order_by:
         return UNKNOWN
     time_type = schema.type_of(order_by[0])

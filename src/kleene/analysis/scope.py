@@ -10,7 +10,7 @@ from kleene.errors import AnalysisError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
-from kleene.schema import UNKNOWN, Schema, Type
+from kleene.schema import UNKNOWN, EventSchema, Type
 from kleene.source import SourceText, Span
 
 
@@ -33,7 +33,7 @@ class Scope:
     """The variables of the pattern and the attributes of the input; without a schema, every attribute exists."""
 
     source: SourceText
-    schema: Schema | None
+    schema: EventSchema | None
     variables: dict[str, ScopedVariable]
     only_variable: str | None
     """The variable that a bare attribute belongs to: that of a pattern with a single component."""
@@ -55,7 +55,7 @@ class Scope:
         return not all(self.schema.has(event_type, attribute.name) for event_type in types)
 
 
-def make_scope(components: tuple[Pattern, ...], source: SourceText, schema: Schema | None) -> Scope:
+def make_scope(components: tuple[Pattern, ...], source: SourceText, schema: EventSchema | None) -> Scope:
     variables: dict[str, ScopedVariable] = {}
     scope = Scope(source, schema, variables, None)
     for number, element in enumerate(components, 1):

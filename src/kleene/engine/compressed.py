@@ -48,7 +48,7 @@ from kleene.engine.snapshot import pack, unpack
 from kleene.errors import SnapshotError
 from kleene.ir.query import QueryDefinition
 from kleene.ir.text import query_text
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 
 MATCH_COUNT, STRUCTURE = "match_count", "structure"
 AT_ONCE = 4096
@@ -327,7 +327,7 @@ def expand(structure: bytes, parse: Callable[[str], QueryDefinition]) -> pa.Tabl
 def _query(parts: Mapping[str, Any], parse: Callable[[str], QueryDefinition]) -> AnalyzedQuery:
     by_type = parts["by_type"]
     types = None if by_type is None else tuple((name, frozenset(names)) for name, names in by_type)
-    schema = Schema(attributes_of(parts["events"].schema), parts["type_column"], types)
+    schema = EventSchema(attributes_of(parts["events"].schema), parts["type_column"], types)
     return analyze(parse(parts["query"]), schema, tuple(parts["order_by"]))
 
 

@@ -30,8 +30,8 @@ from kleene.schema import (
     ArrayType,
     DecimalType,
     DurationType,
+    EventSchema,
     MapType,
-    Schema,
     StructType,
     TimestampType,
     Type,
@@ -48,7 +48,7 @@ class Events:
     """A table of events, already sorted; columns are converted when they are first read."""
 
     table: pa.Table
-    schema: Schema
+    schema: EventSchema
     order_by: tuple[str, ...]
     _columns: dict[str, list[PlainValue]] = field(default_factory=dict)
 

@@ -27,8 +27,8 @@ from kleene.schema import (
     NULL,
     STRING,
     TIME,
+    EventSchema,
     OpaqueType,
-    Schema,
     Type,
     array,
     decimal,
@@ -78,7 +78,7 @@ class EventSource:
     """Events that are not read yet: what is known of their columns, and a way to read some of them, in input order."""
 
     columns: pa.Schema
-    schema: Schema
+    schema: EventSchema
     read: Callable[[Sequence[str]], pa.Table]
     ordered: frozenset[str] = frozenset()  # categories with an order of their own
 
@@ -144,7 +144,7 @@ def open_events(
     columns = source.columns
     return EventSource(
         columns,
-        Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=hidden),
+        EventSchema(attributes_of(columns), checked_type_column(columns, type_column), hidden=hidden),
         source.read,
         source.ordered,
     )
@@ -156,7 +156,7 @@ def open_rows(events: object, definition: QueryDefinition | None = None) -> Even
         raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the table itself.")
     used = mentioned_names(definition, OrderKey(()))
     source, hidden = _opened(events, "the input", None, definition, used)
-    schema = Schema(attributes_of(source.columns), hidden=hidden)
+    schema = EventSchema(attributes_of(source.columns), hidden=hidden)
     return EventSource(source.columns, schema, source.read, source.ordered)
 
 
@@ -166,7 +166,7 @@ def read_rows(events: object) -> pa.Table:
     return source.read(source.columns.names)
 
 
-def read_events(events: object, order: OrderKey, type_column: str | None) -> tuple[pa.Table, Schema]:
+def read_events(events: object, order: OrderKey, type_column: str | None) -> tuple[pa.Table, EventSchema]:
     """All columns of the events, in their order, and what is known of them.
 
     >>> table, schema = read_events(pa.table({"type": ["B", "A"], "t": [2, 1]}), OrderKey(("t",)), "type")
@@ -422,9 +422,9 @@ def _column_or_nulls(table: pa.Table, column: pa.Field, input_name: str) -> pa.C
 
 def schema_of_inputs(
     schemas: Mapping[str, pa.Schema], unified: pa.Schema, hidden: frozenset[str] = frozenset()
-) -> Schema:
+) -> EventSchema:
     by_type = tuple((name, frozenset(schema.names)) for name, schema in schemas.items())
-    return Schema(attributes_of(unified), by_type=by_type, hidden=hidden)
+    return EventSchema(attributes_of(unified), by_type=by_type, hidden=hidden)
 
 
 def unified_schema(schemas: Mapping[str, pa.Schema], used: Mentioned | None = None) -> pa.Schema:

@@ -16,7 +16,7 @@ from kleene.ir.expr import Position
 from kleene.ir.may_fail import may_fail
 from kleene.ir.options import RowsPerMatch, Selection, Strategy, WindowUnit
 from kleene.remembered import remembered
-from kleene.schema import BOOLEAN, STRING, Schema
+from kleene.schema import BOOLEAN, STRING, EventSchema
 
 
 def columns_read(query: AnalyzedQuery | AnalyzedRowPattern, names: Sequence[str], order: Iterable[str]) -> list[str]:
@@ -30,7 +30,7 @@ def _own_columns(query: AnalyzedQuery | AnalyzedRowPattern, names: tuple[str, ..
     return frozenset(_of_rows(query, names) if isinstance(query, AnalyzedRowPattern) else _of_events(query))
 
 
-def type_column_of(schema: Schema | None) -> str | None:
+def type_column_of(schema: EventSchema | None) -> str | None:
     """The column that tells the type of an event, if there is one."""
     return None if schema is None else TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
 

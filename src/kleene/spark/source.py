@@ -36,7 +36,7 @@ from kleene.engine.rows import with_computed_keys
 from kleene.errors import SchemaError, listed, printable
 from kleene.ir.query import QueryDefinition
 from kleene.plan.plan import Plan
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from kleene.spark.double_quotes import with_strings
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.names import plain_names, plain_schema, quoted_column
@@ -51,7 +51,7 @@ class SparkInput:
 
     frame: DataFrame
     columns: pa.Schema
-    schema: Schema
+    schema: EventSchema
 
 
 def read_frames(
@@ -68,7 +68,7 @@ def read_frames(
     frame = with_unique_names(events, "the input", used)
     columns = arrow_schema(frame.schema, session_zone(frame), used)
     check_order_columns(order, columns.names, "the input", hidden=nested)
-    found = Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=nested)
+    found = EventSchema(attributes_of(columns), checked_type_column(columns, type_column), hidden=nested)
     return SparkInput(frame, columns, found)
 
 
@@ -161,9 +161,11 @@ def prepare_rows(
         used = replace(used, exact=used.exact.union(prepared.hidden))
     columns = arrow_schema(prepared.frame.schema, zone, used)
     query = analyze_row_pattern(
-        prepared.definition, Schema(attributes_of(columns)), [*prepared.hidden, *nested], prepared.key_names
+        prepared.definition, EventSchema(attributes_of(columns)), [*prepared.hidden, *nested], prepared.key_names
     )
-    check_measure_names(definition, Schema(attributes_of(arrow_schema(events.schema, zone, used))), query.partition_by)
+    check_measure_names(
+        definition, EventSchema(attributes_of(arrow_schema(events.schema, zone, used))), query.partition_by
+    )
     return prepared, columns, call.plan(query)
 
 

@@ -17,7 +17,7 @@ from kleene.call import Call
 from kleene.engine.inputs import attributes_of, check_order_columns, checked_type_column
 from kleene.engine.run import result_schema
 from kleene.errors import UnsupportedError, printable
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from kleene.spark.declared import declared_columns
 from kleene.spark.foreign import refuse_foreign
 from kleene.spark.job import output_of_events, reads_of_events, reads_of_rows, row_order
@@ -38,7 +38,7 @@ def table_task(call: Call, columns: pa.Schema, pushdown: bool = False) -> TableT
     if is_row_pattern(call.definition):
         return _task_on_rows(call, columns)
     check_order_columns(call.order, columns.names, "the schema")
-    schema = Schema(attributes_of(columns), checked_type_column(columns, call.type_column))
+    schema = EventSchema(attributes_of(columns), checked_type_column(columns, call.type_column))
     plan = call.plan(analyze(call.definition, schema, call.order.order_by))
     if plan.pipeline is not None:
         warn(plan.pipeline.warnings)
@@ -48,7 +48,7 @@ def table_task(call: Call, columns: pa.Schema, pushdown: bool = False) -> TableT
 
 def _task_on_rows(call: Call, columns: pa.Schema) -> TableTask:
     refuse_foreign(call.definition)
-    query = analyze_row_pattern(call.definition, Schema(attributes_of(columns)))
+    query = analyze_row_pattern(call.definition, EventSchema(attributes_of(columns)))
     plan = call.plan(query)
     read, wider = columns_with_keys(columns, query)
     result, shown_names = distinctly_named(result_schema(plan, wider))
