@@ -37,11 +37,12 @@ from kleene.call import Call
 from kleene.datasets import trades
 from kleene.engine import reference
 from kleene.engine.budget import Budget
+from kleene.engine.column_types import attributes_of
 from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine, RunProgress
 from kleene.engine.events import Events, plain_values
-from kleene.engine.inputs import OrderKey, attributes_of
+from kleene.engine.inputs import OrderKey
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_reference import PartitionMatcher
 from kleene.engine.run import Runner

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import kleene
 from kleene.analysis.row_pattern import analyze_row_pattern
-from kleene.engine.inputs import attributes_of
+from kleene.engine.column_types import attributes_of
 from kleene.ir import expr as ir
 from kleene.ir.pattern import Pattern, Repeat, Sequence, Variable
 from kleene.schema import EventSchema

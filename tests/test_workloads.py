@@ -13,7 +13,7 @@ import workloads
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.automaton.positions import positions_of
 from kleene.datasets import prices, trades, tweets
-from kleene.engine.inputs import attributes_of
+from kleene.engine.column_types import attributes_of
 from kleene.engine.row_reference import RowBindings, Visible
 from kleene.ir.evaluate import evaluate
 from kleene.schema import EventSchema

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kleene.engine.inputs import DEFAULT_TYPE_COLUMN, attributes_of
+from kleene.engine.column_types import attributes_of
+from kleene.engine.inputs import DEFAULT_TYPE_COLUMN
 from kleene.engine.output import arrow_type
 from kleene.errors import SchemaError, listed, printable
 from kleene.files import find_files, read_arrow

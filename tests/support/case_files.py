@@ -29,10 +29,11 @@ class Case:
     rows: tuple[dict[str, Any], ...] | None
     result: str | None
     error: dict[str, Any] | None = None
+    has_streams: bool = False  # whether inputs have names of streams, and not of event types
 
     @property
     def is_program(self) -> bool:
-        return ";" in self.query.strip().rstrip(";")
+        return self.has_streams or ";" in self.query.strip().rstrip(";")
 
 
 def load(file_name: str) -> list[Case]:
@@ -50,13 +51,18 @@ def _case(item: dict[str, Any]) -> Case:
     options = {"order_by": order_by, "type_column": type_column, "format": item.get("format", "all")}
     if "params" in item:
         options["params"] = read_params(item["params"])
+    if "schema" in item:
+        options["schema"] = kleene.Schema(item["schema"])
     is_error = "error" in item
+    has_streams = False
     if "inputs" in item:
         inputs: Any = {}
         counted = 0
         for part in item["inputs"]:
-            inputs[part["type"]] = read_table(part["columns"], part.get("events", ""), counted, is_error)
-            counted += inputs[part["type"]].num_rows
+            has_streams = has_streams or "stream" in part
+            name = part["stream"] if "stream" in part else part["type"]
+            inputs[name] = read_table(part["columns"], part.get("events", ""), counted, is_error)
+            counted += inputs[name].num_rows
     else:
         inputs = read_table(item.get("columns", "type:string t:int"), item.get("events", ""), 0, is_error)
     if not is_error:
@@ -70,6 +76,7 @@ def _case(item: dict[str, Any]) -> Case:
         tuple(item["rows"]) if "rows" in item else None,
         item.get("result"),
         {key: item[key] for key in ("error", "line", "column", "says") if key in item} if is_error else None,
+        has_streams,
     )
 
 

@@ -98,12 +98,16 @@ def _time_type(schema: EventSchema | None, order_by: tuple[str, ...]) -> Type:
 
 
 def _check_streams(definition: QueryDefinition, scope: Scope) -> None:
-    if definition.from_stream is not None and definition.from_stream == definition.into_stream:
-        raise scope.fail(
-            f"the query reads the stream '{printable(definition.from_stream)}', which it makes itself: a cycle",
-            definition.from_span,
-            "Give the stream after INTO another name.",
-        )
+    named = definition.from_streams
+    for number, (name, span) in enumerate(zip(named, definition.from_spans, strict=True)):
+        if name == definition.into_stream:
+            raise scope.fail(
+                f"the query reads the stream '{printable(name)}', which it makes itself: a cycle",
+                span,
+                "Give the stream after INTO another name.",
+            )
+        if name in named[:number]:
+            raise scope.fail(f"FROM names the stream '{printable(name)}' twice", span, "Name each stream once.")
 
 
 def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
@@ -115,7 +119,7 @@ def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
             "Add a positive component, an event that makes the absence interesting: SEQ(Shelf a, !(Register b))",
         )
     types = sorted({event_type for element in elements for event_type in variable_of(element).types})
-    if schema is not None and schema.by_type is None and schema.type_column is None and len(types) > 1:
+    if schema is not None and schema.type_column is None and len(types) > 1:
         way_out = said(
             python="Name such a column with type_column=…, or give a dict of inputs by event type.",
             shell="Name such a column with --type-column, or give each type its own --input TYPE=PATH.",

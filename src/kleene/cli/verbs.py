@@ -396,7 +396,7 @@ def check(
         if schema is not None and not inputs:
             known = parse_schema(schema, checked_zone(timezone), type_column)
             for one in queries.queries:
-                if one.definition.from_stream not in queries.names:
+                if not set(one.definition.from_streams).intersection(queries.names):
                     for warning in check_query(one, known, order_by or ()):
                         note_warning(warning)
         count = len(queries.queries)

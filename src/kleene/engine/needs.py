@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.columns import of_one_event
-from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.ir.may_fail import may_fail
@@ -32,13 +31,12 @@ def _own_columns(query: AnalyzedQuery | AnalyzedRowPattern, names: tuple[str, ..
 
 def type_column_of(schema: EventSchema | None) -> str | None:
     """The column that tells the type of an event, if there is one."""
-    return None if schema is None else TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
+    return None if schema is None else schema.type_column
 
 
 def _of_events(query: AnalyzedQuery) -> Iterator[str]:
     schema = query.schema
     assert schema is not None
-    yield TYPE_OF_EVENT
     if schema.type_column is not None:
         yield schema.type_column
     yield from query.key

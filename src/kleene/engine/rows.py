@@ -14,10 +14,10 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
+from kleene.engine.column_types import attribute_type
 from kleene.engine.compiled.row_search import FoundRows, row_matches
 from kleene.engine.events import check_order_key, plain_values
 from kleene.engine.frames import frame_ends
-from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_aggregates import distinct_key

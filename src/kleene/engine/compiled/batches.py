@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kleene.engine.column_types import attribute_type
 from kleene.engine.compiled.columns import (
     Array,
     Dictionary,
@@ -21,8 +22,6 @@ from kleene.engine.compiled.columns import (
     encoded_values,
 )
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.events import TYPE_OF_EVENT
-from kleene.engine.inputs import attribute_type
 from kleene.engine.sorting import sortable
 from kleene.ir import expr as ir
 from kleene.schema import STRING, EventSchema, Type
@@ -186,10 +185,11 @@ def _column(
 
 
 def _missing(wanted: MissingFrom, table: pa.Table, schema: EventSchema) -> Array:
-    encoded = encoded_values(table.column(TYPE_OF_EVENT))
+    assert schema.type_column is not None
+    encoded = encoded_values(table.column(schema.type_column))
     lacks = [not all(schema.has(name, item) for item in wanted.attributes) for name in encoded.dictionary.to_pylist()]
-    by_type = np.array(lacks or [False], np.uint8)
-    return np.ascontiguousarray(by_type[encoded.indices.to_numpy(zero_copy_only=False)])
+    by_type = np.array([*lacks, True], np.uint8)  # the last is that of events without a type
+    return np.ascontiguousarray(by_type[encoded.indices.fill_null(len(lacks)).to_numpy(zero_copy_only=False)])
 
 
 def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
@@ -201,8 +201,8 @@ def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
 
 def _types_of(schema: EventSchema) -> dict[str, Type]:
     found = dict(schema.attributes)
-    if schema.by_type is not None:
-        found[TYPE_OF_EVENT] = STRING
+    if schema.type_column is not None:
+        found.setdefault(schema.type_column, STRING)
     return found
 
 
