@@ -144,6 +144,7 @@ def _job_on_events(call: Call, source: SparkInput, is_read: bool, choose: Choose
     on_stream = call.stream or StreamOptions()
     plan = call.plan(analyze(call.definition, source.schema, source.order.order_by))
     reads = reads_of_events(plan, source.columns, source.order, (call.spark or SparkOptions()).pushdown)
+    reads = replace(reads, time_name=source.time_name)
     output = output_of_events(call, plan, reads, is_read)
     if source.frame.isStreaming and on_stream.timeouts:
         output = output.with_timeouts()

@@ -54,6 +54,7 @@ class SparkInput:
     columns: pa.Schema
     schema: EventSchema
     order: OrderKey
+    time_name: str | None = None  # what the user calls the time, if the column is called otherwise
 
 
 def read_frames(

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
+from kleene.analysis.analyze import MATCH_END
 from kleene.call import Call
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import OrderKey
@@ -76,7 +77,9 @@ def read_together(
     check_told_apart(unified.names, parts[0])
     order = OrderKey((TIME_OF_EVENT,), tuple(field.name for field in (_RANK, *keys, _PLACE, *orders)))
     schema = schema_together([one.input.schema for one in opened], unified, time)
-    return SparkInput(reduce(lambda one, other: one.union(other), parts), every, schema, order)
+    is_timed = any(not stream.is_composite for stream in events.streams)
+    time_name = call.order.order_by[0] if is_timed else MATCH_END
+    return SparkInput(reduce(lambda one, other: one.union(other), parts), every, schema, order, time_name)
 
 
 def _matches(stream: ReadStream, frame: DataFrame, call: Call) -> _Opened:

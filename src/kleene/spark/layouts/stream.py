@@ -79,7 +79,7 @@ class Stream:
         )
 
     def lines(self, job: Job) -> list[str]:
-        name, key = job.reads.time_column, ", ".join(job.reads.key)
+        name, key = job.reads.shown_time, ", ".join(job.reads.key)
         where = f"by a hash of {key}, to {self.buckets} buckets" if key else "to one bucket: there is no key"
         unbounded = unbounded_state(job.plan)
         return [
@@ -169,7 +169,7 @@ def choose_stream(
     # Spark notes a watermark at columns of its own only, and yet it holds for all that comes after.
     has_watermark = upstream.has_watermark
     if not in_arrival_order:
-        _check_time(plan, first, has_watermark)
+        _check_time(plan, first.with_name(reads.shown_time), has_watermark)
     elif upstream.delay:
         raise UnsupportedError(
             "in the order of arrival, a query cannot read the matches of one that ends with a negation: they come "
