@@ -53,6 +53,7 @@ from kleene.lang import sase as sase_language
 from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
 from kleene.options.checks import checked_choice
 from kleene.options.engine import engine_options
+from kleene.options.schema import schema_option
 from kleene.plan.plan import Plan
 from kleene.remembered import remembered
 from kleene.schema import EventSchema
@@ -557,6 +558,8 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
 
 def types_and_columns(schema: Any) -> tuple[Schema | None, Any]:
     """What the argument says of event types, and of the columns of the input."""
+    if isinstance(schema, Mapping):
+        return schema_option(schema), None
     if not isinstance(schema, Schema):
         return None, schema
     return (schema if schema.types else None), schema.columns

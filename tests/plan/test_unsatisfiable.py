@@ -229,7 +229,7 @@ def test_two_events_of_one_variable_differ() -> None:
 
 def test_missing_attribute_makes_no_contradiction() -> None:
     by_type = (("A", frozenset({"t", "x"})), ("B", frozenset({"t", "y"})), ("C", frozenset({"t"})))
-    schema = EventSchema((("t", INTEGER), ("x", INTEGER), ("y", INTEGER)), None, by_type)
+    schema = EventSchema((("t", INTEGER), ("x", INTEGER), ("y", INTEGER)), "type", by_type)
     text = "PATTERN SEQ(ANY(A, B) a, C c) WHERE a.x > 5 AND a.x < 3"
     query = analyze(kleene.sase(text).definition, schema, ("t",))
     predicates = [conjunct.expression for conjunct in query.components[0].begin]

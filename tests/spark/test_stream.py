@@ -139,9 +139,11 @@ QUERIES: dict[str, Callable[[object], object]] = {
         FROM Unpaid EVENT SEQ(Unpaid x, Unpaid y) WHERE x.id = y.id WITHIN 1 minute RETURN x.id AS id"""
     ).match(events, order_by="ts")["query_2"],
     "composed": lambda events: kleene.program(
-        """EVENT SEQ(Shelf a, !(Register r)) WHERE [id] WITHIN 40 seconds RETURN a.id AS id, a.price AS price INTO Unpaid;
+        """EVENT SEQ(Shelf a, !(Register r)) WHERE [id] WITHIN 40 seconds
+        RETURN a.id AS id, a.price AS price INTO Unpaid;
         FROM Unpaid, events EVENT SEQ(Unpaid x, ANY(Unpaid, Exit) y, Stock s)
-        WHERE strict_contiguity(x, y, s) { y.price < 15 } WITHIN 1 minute RETURN x.id AS id, y.price AS price, s.ts AS ts"""
+        WHERE strict_contiguity(x, y, s) { y.price < 15 } WITHIN 1 minute
+        RETURN x.id AS id, y.price AS price, s.ts AS ts"""
     ).match(events, order_by="ts", engine="generated", schema=kleene.Schema({"Exit": ["id"]}))["query_2"],
 }
 

@@ -7,6 +7,7 @@ the same as one input for each type, with that type's columns alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,27 +27,31 @@ def schema_of_table(
     given: Schema | None,
     hidden: frozenset[str] = frozenset(),
 ) -> EventSchema:
-    """What is known of the columns of one table.
+    """What is known of the columns of one table; `hidden` are those that were made for parts of others."""
+    return with_types(EventSchema(attributes_of(columns), type_column, hidden=hidden), common, given)
 
-    common: the columns that belong to every type: those of the order and, if there is one, that of the type.
-    given: the attributes of each type; without it every type has all of them.
-    hidden: columns that were made for parts of others, and belong to the types that these belong to.
+
+def with_types(schema: EventSchema, common: Iterable[str], given: Schema | None) -> EventSchema:
+    """The schema with what is given of the attributes of each type; nothing is: every type has all of them.
+
+    `common` are the columns of the order. With that of the type, they belong to every type. A part of another column
+    belongs to the types that this one belongs to.
     """
     if given is None:
-        return EventSchema(attributes_of(columns), type_column, hidden=hidden)
-    if type_column is None:
+        return schema
+    names = [name for name, _ in schema.attributes]
+    if schema.type_column is None:
         raise SchemaError(
             "a schema gives the attributes of each event type, but no column of the input tells the type",
             hint=said(
-                python=f"Name such a column with type_column=…, or leave schema out. Columns: {listed(columns.names)}.",
-                shell=f"Name such a column with --type-column, or leave --types out. Columns: {listed(columns.names)}.",
+                python=f"Name such a column with type_column=…, or leave schema out. Columns: {listed(schema)}.",
+                shell=f"Name such a column with --type-column, or leave --types out. Columns: {listed(schema)}.",
             ),
         )
-    check_attributes(given, [name for name in columns.names if name not in hidden])
-    shared = {*common, type_column}
-    by_type = tuple((name, _attributes(columns.names, shared.union(own), hidden)) for name, own in given.types)
-    everything = frozenset(columns.names)
-    return EventSchema(attributes_of(columns), type_column, by_type, everything, hidden)
+    check_attributes(given, list(schema))
+    shared = {*common, schema.type_column}
+    by_type = tuple((name, _attributes(names, shared.union(own), schema.hidden)) for name, own in given.types)
+    return replace(schema, by_type=by_type, other_types=frozenset(names))
 
 
 def refuse_for_inputs(given: Schema | None) -> None:

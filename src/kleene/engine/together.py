@@ -87,9 +87,9 @@ def open_together(
     streams = events.by_time
     opened = {stream.name: _opened(stream, order, type_column, definition, given) for stream in streams}
     columns = {name: source.columns for name, source in opened.items()}
-    unified = unified_attributes(columns, definition, events)
-    keys = unified_order(order, columns, events)
     time = unified_time(order, columns, events)
+    keys = unified_order(order, columns, events)
+    unified = unified_attributes(columns, definition, events)
 
     def read(names: Sequence[str]) -> pa.Table:
         wanted = [unified.field(name) for name in names if name not in (TYPE_OF_EVENT, TIME_OF_EVENT)]

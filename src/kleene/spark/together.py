@@ -68,9 +68,9 @@ def read_together(
         for stream in events.by_time
     ]
     columns = {one.stream.name: one.columns for one in opened}
-    unified = unified_attributes(columns, call.definition, events)
     time = unified_time(call.order, columns, events)
     keys = unified_order(call.order, columns, events)[1:]  # the first of them is the time
+    unified = unified_attributes(columns, call.definition, events)
     orders = [one.match_order for one in opened if one.match_order is not None]
     every = pa.schema([*unified, TYPE_FIELD, time, _RANK, *keys, _PLACE, *orders])
     parts = [_selected(one, place, every, keys, call.order) for place, one in enumerate(opened)]
