@@ -562,7 +562,7 @@ def types_and_columns(schema: Any) -> tuple[Schema | None, Any]:
         return schema_option(schema), None
     if not isinstance(schema, Schema):
         return None, schema
-    return (schema if schema.types else None), schema.columns
+    return (Schema(dict(schema.types)) if schema.types else None), schema.columns
 
 
 def matches_as_declared(call: Call, events: Any, schema: Any) -> Any:

@@ -98,6 +98,8 @@ def test_what_is_no_schema() -> None:
         assert error is not None
         assert "schema is a kleene.Schema, but" in error.message
         assert "kleene.Schema({" in (error.hint or "")
+    with_columns = kleene.Schema({"Exit": ["id"]}, columns=EVENTS.schema)
+    assert "for match and table_function on Spark" in str(error_of(lambda: LARGE.progress(EVENTS, schema=with_columns)))
     rows = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A) DEFINE A AS A.size > 1")
     assert "a row pattern knows no types" in str(error_of(lambda: rows.match(EVENTS, schema=TYPES)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shlex
 import tomllib
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ class Case:
 
     @property
     def is_program(self) -> bool:
-        return self.has_streams or ";" in self.query.strip().rstrip(";")
+        reads_several = re.match(r"\s*FROM\s+[^\s,]+\s*,", self.query, re.IGNORECASE) is not None
+        return self.has_streams or reads_several or ";" in self.query.strip().rstrip(";")
 
 
 def load(file_name: str) -> list[Case]:

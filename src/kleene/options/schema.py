@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kleene.errors import SchemaError, printable, shown
+from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.wording import said
 
 
@@ -40,7 +40,11 @@ class Schema:
 
 
 def schema_option(given: object) -> Schema | None:
-    """The schema that the argument says; None is not given."""
+    """The schema that the argument says of event types; None is not given."""
+    if isinstance(given, Schema) and given.columns is not None:
+        raise UnsupportedError(
+            "the columns of a schema are for match and table_function on Spark", hint="Leave columns out."
+        )
     if given is None or isinstance(given, Schema):
         return given
     raise SchemaError(f"schema is a kleene.Schema, but {shown(given)} was given", hint=_example())
