@@ -207,7 +207,8 @@ class Program:
         outside -= {*self.names, ONLY_INPUT}
         if name == ONLY_INPUT or (not is_dict and len(outside) == 1):
             return events
-        names = [*self.names, *(events if is_dict else (ONLY_INPUT,))]
+        made = [query.definition.into_stream for query in self.queries]
+        names = [*filter(None, made), *(events if is_dict else (ONLY_INPUT,))]
         raise SchemaError(
             f"the stream '{printable(name)}' is neither an input nor made by a query",
             definition.source.locate(definition.from_spans[number]),

@@ -125,7 +125,7 @@ def _job_on_streams(call: Call, events: Together, is_read: bool) -> Job:
     upstream = [upstream_of(job) for job in jobs.values()] if is_streaming else []
 
     def clocked(primitive: Events) -> Events:
-        if not is_streaming:
+        if not is_streaming or not call.order.order_by:  # what is amiss then is told when columns are looked at
             return primitive
         timed = with_clock(primitive, call.definition, call.order, on_stream.watermark, on_stream.max_ahead)
         upstream.append(upstream_of_events(timed, call.order.order_by[0], on_stream))

@@ -71,11 +71,11 @@ def choose_sort(reads: Reads) -> Sort:
     if reads.is_by_all:
         return Sort(False, "in Spark, by all columns: the query has no ORDER BY")
     if first not in reads.strict or not has_order_numbers(reads.type_of(first)):
-        return Sort(False, f"in Spark: {first} is not a number or a time that is always there")
+        return Sort(False, f"in Spark: {reads.shown_time} is not a number or a time that is always there")
     nested = next((column.name for column in reads.columns if not is_sortable(column.type)), None)
     if nested is not None:
         return Sort(False, f"in Spark: {nested} is a nested column, and may decide between equal order keys")
-    return Sort(True, f"in the tasks, by {first}")
+    return Sort(True, f"in the tasks, by {reads.shown_time}")
 
 
 def events_read(frame: DataFrame, reads: Reads, kept: Column | None = None) -> DataFrame:
