@@ -197,6 +197,7 @@ class EventSchema:
     by_type: tuple[tuple[str, frozenset[str]], ...] | None = None
     other_types: frozenset[str] | None = None
     hidden: frozenset[str] = frozenset()  # made for the query's sake: not part of an event
+    is_listed: bool = False  # whether a user has listed types, so that nobody knows whether there are others
 
     @cached_property
     def _types(self) -> dict[str, Type]:
@@ -228,6 +229,12 @@ class EventSchema:
             return name in self._types
         own = self._attributes_by_type.get(event_type, self.other_types)
         return own is not None and name in own
+
+    def knows(self, name: str, event_types: Iterable[str]) -> bool:
+        """Whether some type has the attribute; of types that a user has not listed, only those count that are named."""
+        if not self.is_listed:
+            return name in self._types
+        return any(self.has(event_type, name) for event_type in (*self._attributes_by_type, *event_types))
 
     def attributes_of(self, event_types: tuple[str, ...]) -> tuple[str, ...]:
         """The attributes that events of at least one of the types have, in the order of the input."""

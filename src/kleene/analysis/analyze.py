@@ -172,11 +172,12 @@ def _check_test(test: EquivalenceTest, scope: Scope) -> None:
     schema = scope.schema
     if schema is None:
         return
-    if test.attribute not in schema:
+    if not scope.knows(test.attribute):
+        exists = list(filter(scope.knows, schema))
         raise scope.fail(
             f"no event type has the attribute '{printable(test.attribute)}'",
             test.span,
-            f"Attributes: {listed(schema)}.{did_you_mean(test.attribute, schema)}",
+            f"Attributes: {listed(exists)}.{did_you_mean(test.attribute, exists)}",
         )
     found = schema.type_of(test.attribute)
     if not is_plain(found):

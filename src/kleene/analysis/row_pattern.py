@@ -423,7 +423,7 @@ class _Analysis:
         schema, name = self.schema, attribute.name
         if schema is None or name in schema:
             return name
-        alike = [] if attribute.exact else [column for column in schema if column.lower() == name.lower()]
+        alike = [] if attribute.exact else [column for column, _ in schema.attributes if column.lower() == name.lower()]
         if len(alike) == 1:
             return alike[0]
         if alike:

@@ -46,6 +46,11 @@ class Scope:
     def type_of(self, attribute: str) -> Type:
         return UNKNOWN if self.schema is None else self.schema.type_of(attribute)
 
+    def knows(self, attribute: str) -> bool:
+        """Whether some type of event has the attribute."""
+        types = (event_type for variable in self.variables.values() for event_type in variable.types)
+        return self.schema is None or self.schema.knows(attribute, types)
+
     def may_be_missing(self, attribute: ir.Attribute) -> bool:
         """Whether some event that the variable can bind is of a type without the attribute."""
         if self.schema is None or self.schema.by_type is None:
@@ -203,7 +208,7 @@ def _check_position(attribute: ir.Attribute, variable: ScopedVariable, scope: Sc
 
 def check_exists(attribute: ir.Attribute, variable: ScopedVariable, scope: Scope) -> None:
     schema = scope.schema
-    if schema is None or attribute.name in schema:
+    if schema is None or scope.knows(attribute.name):
         return
     types = listed(variable.types)
     exists = schema.attributes_of(variable.types) or tuple(schema)

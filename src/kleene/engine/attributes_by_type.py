@@ -51,7 +51,7 @@ def with_types(schema: EventSchema, common: Iterable[str], given: Schema | None)
     check_attributes(given, list(schema))
     shared = {*common, schema.type_column}
     by_type = tuple((name, _attributes(names, shared.union(own), schema.hidden)) for name, own in given.types)
-    return replace(schema, by_type=by_type, other_types=frozenset(names))
+    return replace(schema, by_type=by_type, other_types=frozenset(names), is_listed=True)
 
 
 def refuse_for_inputs(given: Schema | None) -> None:

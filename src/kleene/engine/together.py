@@ -27,6 +27,7 @@ from kleene.options.schema import Schema
 from kleene.schema import EventSchema, fits_everywhere
 from kleene.source import Location
 
+OWN_NAMES = "__kleene_"
 TIME_OF_EVENT = "__kleene_time"
 ORDER_OF_EVENT = "__kleene_order_"
 """How the columns are called that hold the order key and the tie-break of primitive events."""
@@ -161,6 +162,14 @@ def unified_attributes(columns: Mapping[str, pa.Schema], definition: QueryDefini
     attributes = {
         name: pa.schema([field for field in own if field.name != TYPE_OF_EVENT]) for name, own in columns.items()
     }
+    for stream, own in attributes.items():
+        ours = next((name for name in own.names if name.startswith(OWN_NAMES)), None)
+        if ours is not None:
+            raise SchemaError(
+                f"the stream '{printable(stream)}' has a column '{printable(ours)}', a name that Kleene uses",
+                events.locate(stream),
+                "Rename it.",
+            )
     return unified_schema(attributes, mentioned_names(definition, OrderKey(())), events.locate)
 
 
