@@ -197,6 +197,11 @@ class EventSchema:
     by_type: tuple[tuple[str, frozenset[str]], ...] | None = None
     other_types: frozenset[str] | None = None
     hidden: frozenset[str] = frozenset()  # made for the query's sake: not part of an event
+    # Where the type alone does not say it: the column that tells which attributes an event has, these by its values,
+    # and the attributes that events of other types may or may not have.
+    kind_column: str | None = None
+    by_kind: tuple[tuple[str, frozenset[str]], ...] = ()
+    unsure: frozenset[str] = frozenset()
     is_listed: bool = False  # whether a user has listed types, so that nobody knows whether there are others
 
     @cached_property
@@ -206,6 +211,10 @@ class EventSchema:
     @cached_property
     def _attributes_by_type(self) -> dict[str, frozenset[str]]:
         return dict(self.by_type or ())
+
+    @cached_property
+    def _attributes_by_kind(self) -> dict[str, frozenset[str]]:
+        return dict(self.by_kind)
 
     def __contains__(self, name: str) -> bool:
         return name in self._types
@@ -224,11 +233,27 @@ class EventSchema:
         return tuple(self._attributes_by_type) if is_known else None
 
     def has(self, event_type: str, name: str) -> bool:
-        """Whether events of the type have the attribute."""
+        """Whether all events of the type have the attribute."""
         if self.by_type is None:
             return name in self._types
         own = self._attributes_by_type.get(event_type, self.other_types)
         return own is not None and name in own
+
+    def may_have(self, event_type: str, name: str) -> bool:
+        """Whether some events of the type have the attribute."""
+        is_unsure = name in self.unsure and event_type not in self._attributes_by_type
+        return is_unsure or self.has(event_type, name)
+
+    @property
+    def presence_column(self) -> str | None:
+        """The column that tells which attributes an event has."""
+        return self.kind_column or self.type_column
+
+    def lacks(self, kind: str | None, name: str) -> bool:
+        """Whether an event lacks the attribute that has this value in the presence column."""
+        if kind is None:
+            return True
+        return not (self.has(kind, name) if self.kind_column is None else name in self._attributes_by_kind[kind])
 
     def knows(self, name: str, event_types: Iterable[str]) -> bool:
         """Whether some type has the attribute; of types that a user has not listed, only those count that are named."""
@@ -238,4 +263,4 @@ class EventSchema:
 
     def attributes_of(self, event_types: tuple[str, ...]) -> tuple[str, ...]:
         """The attributes that events of at least one of the types have, in the order of the input."""
-        return tuple(name for name in self if any(self.has(event_type, name) for event_type in event_types))
+        return tuple(name for name in self if any(self.may_have(event_type, name) for event_type in event_types))

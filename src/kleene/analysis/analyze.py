@@ -336,7 +336,7 @@ def _warnings(definition: QueryDefinition, scope: Scope) -> Iterable[str]:
         for node in ir.walk(expression):
             if isinstance(node, ir.Attribute) and node.variable in scope.variables and node.name in scope.schema:
                 types = scope.variables[node.variable].types
-                if not any(scope.schema.has(event_type, node.name) for event_type in types):
+                if not any(scope.schema.may_have(event_type, node.name) for event_type in types):
                     yield (
                         f"{node.variable}.{node.name}: events of type {listed(types)} have no such attribute, "
                         "so the comparison always holds"

@@ -39,6 +39,8 @@ def _of_events(query: AnalyzedQuery) -> Iterator[str]:
     assert schema is not None
     if schema.type_column is not None:
         yield schema.type_column
+    if schema.kind_column is not None:
+        yield schema.kind_column
     yield from query.key
     yield from (test.attribute for test in query.definition.equivalence_tests)
     for component in query.components:

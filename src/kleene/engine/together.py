@@ -8,7 +8,7 @@ event has been seen; then composite ones in the order of the queries that make t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,8 @@ from kleene.source import Location
 
 OWN_NAMES = "__kleene_"
 TIME_OF_EVENT = "__kleene_time"
+KIND_FIELD = pa.field("__kleene_kind", pa.string())
+"""Tells which attributes an event has, if several streams have types of their own, and differ in their columns."""
 ORDER_OF_EVENT = "__kleene_order_"
 """How the columns are called that hold the order key and the tie-break of primitive events."""
 ORDER_OF_MATCHES = OrderKey((MATCH_END,))
@@ -91,10 +93,13 @@ def open_together(
     time = unified_time(order, columns, events)
     keys = unified_order(order, columns, events)
     unified = unified_attributes(columns, definition, events)
+    schema = schema_together({name: source.schema for name, source in opened.items()}, unified, time)
 
     def read(names: Sequence[str]) -> pa.Table:
-        wanted = [unified.field(name) for name in names if name not in (TYPE_OF_EVENT, TIME_OF_EVENT)]
+        wanted = [unified.field(name) for name in names if not name.startswith(OWN_NAMES)]
         parts = [_read(stream, opened[stream.name], wanted, time, keys) for stream in streams]
+        if schema.kind_column is not None:
+            parts = [_with_kind(part, stream, schema) for stream, part in zip(streams, parts, strict=True)]
         primitive = [part for stream, part in zip(streams, parts, strict=True) if not stream.is_composite]
         composite = [part for stream, part in zip(streams, parts, strict=True) if stream.is_composite]
         if primitive:
@@ -102,8 +107,8 @@ def open_together(
             composite.insert(0, sorted_table(pa.concat_tables(primitive), key_names).drop_columns(key_names))
         return pa.concat_tables(composite)
 
-    schema = schema_together([source.schema for source in opened.values()], unified, time)
-    return EventSource(pa.schema([*unified, TYPE_FIELD, time]), schema, OrderKey((TIME_OF_EVENT,)), read)
+    every = pa.schema([*unified, TYPE_FIELD, time, *([] if schema.kind_column is None else [KIND_FIELD])])
+    return EventSource(every, schema, OrderKey((TIME_OF_EVENT,)), read)
 
 
 def _opened(
@@ -134,6 +139,14 @@ def _read(
         columns |= dict(zip(keys, source.order.columns, strict=True))
     arrays = [column_or_nulls(table, field.with_name(name), stream.name) for field, name in columns.items()]
     return pa.table(arrays, schema=pa.schema(list(columns)))
+
+
+def _with_kind(table: pa.Table, stream: ReadStream, schema: EventSchema) -> pa.Table:
+    types = table.column(TYPE_OF_EVENT)
+    named = pa.array([name for name, _ in schema.by_type or ()], pa.string())
+    of_type = pc.binary_join_element_wise(kind_of_type(""), types, "")
+    kinds = pc.if_else(pc.is_in(types, value_set=named), of_type, pa.scalar(kind_of_stream(stream.name)))
+    return table.append_column(KIND_FIELD, kinds)
 
 
 def without_composite(table: pa.Table, events: Together) -> pa.Table:
@@ -203,19 +216,40 @@ def unified_time(order: OrderKey, columns: Mapping[str, pa.Schema], events: Toge
     return unified_schema(times, None, events.locate).field(0)
 
 
-def schema_together(schemas: Iterable[EventSchema], unified: pa.Schema, time: pa.Field) -> EventSchema:
+def schema_together(schemas: Mapping[str, EventSchema], unified: pa.Schema, time: pa.Field) -> EventSchema:
     """What is known of the events of all streams.
 
-    A type that several streams may have has the attributes that it has in any of them.
+    A type that some stream names has the attributes that it has in any of them. Others may be in every stream that has
+    a type column: their events have the attributes of the stream that they come from.
     """
     by_type: dict[str, frozenset[str]] = {}
-    others: frozenset[str] | None = None
-    hidden = frozenset((TIME_OF_EVENT,))
-    for schema in schemas:
-        hidden |= schema.hidden
+    others: dict[str, frozenset[str]] = {}
+    for stream, schema in schemas.items():
         for name, own in schema.by_type or ():
             by_type[name] = by_type.get(name, frozenset()) | own
         every = schema.other_types if schema.by_type is not None else frozenset(name for name, _ in schema.attributes)
         if every is not None:
-            others = every if others is None else others | every
-    return EventSchema(attributes_of(unified.append(time)), TYPE_OF_EVENT, tuple(by_type.items()), others, hidden)
+            others[stream] = every
+    sure, any_of_them = None, frozenset[str]()
+    for every in others.values():
+        sure, any_of_them = every if sure is None else sure & every, any_of_them | every
+    found = EventSchema(
+        attributes_of(unified.append(time)),
+        TYPE_OF_EVENT,
+        tuple(by_type.items()),
+        sure,
+        frozenset((TIME_OF_EVENT,)).union(*(schema.hidden for schema in schemas.values())),
+    )
+    if sure is None or sure == any_of_them:
+        return found
+    kinds = {kind_of_type(name): own for name, own in by_type.items()}
+    kinds |= {kind_of_stream(stream): own for stream, own in others.items()}
+    return replace(found, kind_column=KIND_FIELD.name, by_kind=tuple(kinds.items()), unsure=any_of_them - sure)
+
+
+def kind_of_type(event_type: str) -> str:
+    return f"type {event_type}"
+
+
+def kind_of_stream(stream: str) -> str:
+    return f"stream {stream}"

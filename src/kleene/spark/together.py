@@ -21,10 +21,13 @@ from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import OrderKey
 from kleene.engine.several import TYPE_FIELD
 from kleene.engine.together import (
+    KIND_FIELD,
     ORDER_OF_MATCHES,
     TIME_OF_EVENT,
     ReadStream,
     Together,
+    kind_of_stream,
+    kind_of_type,
     schema_together,
     unified_attributes,
     unified_order,
@@ -72,11 +75,13 @@ def read_together(
     keys = unified_order(call.order, columns, events)[1:]  # the first of them is the time
     unified = unified_attributes(columns, call.definition, events)
     orders = [one.match_order for one in opened if one.match_order is not None]
-    every = pa.schema([*unified, TYPE_FIELD, time, _RANK, *keys, _PLACE, *orders])
-    parts = [_selected(one, place, every, keys, call.order) for place, one in enumerate(opened)]
+    schema = schema_together({one.stream.name: one.input.schema for one in opened}, unified, time)
+    kinds = [] if schema.kind_column is None else [KIND_FIELD]
+    every = pa.schema([*unified, TYPE_FIELD, *kinds, time, _RANK, *keys, _PLACE, *orders])
+    named = [name for name, _ in schema.by_type or ()]
+    parts = [_selected(one, place, every, keys, call.order, named) for place, one in enumerate(opened)]
     check_told_apart(unified.names, parts[0])
     order = OrderKey((TIME_OF_EVENT,), tuple(field.name for field in (_RANK, *keys, _PLACE, *orders)))
-    schema = schema_together([one.input.schema for one in opened], unified, time)
     is_timed = any(not stream.is_composite for stream in events.streams)
     time_name = call.order.order_by[0] if is_timed else MATCH_END
     return SparkInput(reduce(lambda one, other: one.union(other), parts), every, schema, order, time_name)
@@ -102,13 +107,18 @@ def _events(stream: ReadStream, call: Call, clocked: Callable[[Frames], Frames])
     return _Opened(stream, read_frames(timed, call.order, type_column, call.definition, nested, given), None)
 
 
-def _selected(one: _Opened, place: int, every: pa.Schema, keys: list[pa.Field], order: OrderKey) -> DataFrame:
-    """The columns of all streams, NULL where this one has none."""
+def _selected(
+    one: _Opened, place: int, every: pa.Schema, keys: list[pa.Field], order: OrderKey, named: list[str]
+) -> DataFrame:
+    """The columns of all streams, NULL where this one has none; `named` are the types that have their own attributes."""
     own, maker = one.columns, one.stream.maker
     type_column = one.input.schema.type_column
     assert type_column is not None
+    event_type = quoted_column(type_column)
+    of_type = F.when(event_type.isin(named), F.concat(F.lit(kind_of_type("")), event_type))
     special: dict[str, Column] = {
-        TYPE_OF_EVENT: quoted_column(type_column),
+        TYPE_OF_EVENT: event_type,
+        KIND_FIELD.name: of_type.otherwise(F.lit(kind_of_stream(one.stream.name))),
         TIME_OF_EVENT: quoted_column(one.input.order.order_by[0]),
         _RANK.name: F.lit(0 if maker is None else 1 + maker),
         _PLACE.name: F.lit(place if maker is None else 0),

@@ -185,9 +185,9 @@ def _column(
 
 
 def _missing(wanted: MissingFrom, table: pa.Table, schema: EventSchema) -> Array:
-    assert schema.type_column is not None
-    encoded = encoded_values(table.column(schema.type_column))
-    lacks = [not all(schema.has(name, item) for item in wanted.attributes) for name in encoded.dictionary.to_pylist()]
+    assert schema.presence_column is not None
+    encoded = encoded_values(table.column(schema.presence_column))
+    lacks = [any(schema.lacks(kind, item) for item in wanted.attributes) for kind in encoded.dictionary.to_pylist()]
     by_type = np.array([*lacks, True], np.uint8)  # the last is that of events without a type
     return np.ascontiguousarray(by_type[encoded.indices.fill_null(len(lacks)).to_numpy(zero_copy_only=False)])
 

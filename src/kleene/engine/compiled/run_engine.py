@@ -157,8 +157,8 @@ class RunProgress(KeepingProgress):
         read = {node.name for item in columns for node in ir.walk(item) if isinstance(node, ir.Attribute)}
         if any(isinstance(item, MissingFrom) for item in columns):
             assert query.schema is not None
-            assert query.schema.type_column is not None
-            read.add(query.schema.type_column)
+            assert query.schema.presence_column is not None
+            read.add(query.schema.presence_column)
         return sorted({*read, query.order_by[0], *query.partition_by})
 
     def _fed(self, table: pa.Table, now: Time | None, is_last: bool, codes: Array | None) -> Iterator[FoundMatches]:
