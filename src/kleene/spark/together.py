@@ -110,7 +110,7 @@ def _events(stream: ReadStream, call: Call, clocked: Callable[[Frames], Frames])
 def _selected(
     one: _Opened, place: int, every: pa.Schema, keys: list[pa.Field], order: OrderKey, named: list[str]
 ) -> DataFrame:
-    """The columns of all streams, NULL where this one has none; `named` are the types that have their own attributes."""
+    """The columns of all streams, NULL where this one has none; `named` are types that have their own attributes."""
     own, maker = one.columns, one.stream.maker
     type_column = one.input.schema.type_column
     assert type_column is not None
