@@ -37,17 +37,18 @@ from kleene.call import Call
 from kleene.datasets import trades
 from kleene.engine import reference
 from kleene.engine.budget import Budget
+from kleene.engine.column_types import attributes_of
 from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine, RunProgress
 from kleene.engine.events import Events, plain_values
-from kleene.engine.inputs import OrderKey, attributes_of
+from kleene.engine.inputs import OrderKey
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_reference import PartitionMatcher
 from kleene.engine.run import Runner
 from kleene.files import write_text
 from kleene.options.engine import DEFAULT_RUN_LIMIT
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from streams import (
     constant,
     contaminated_ways,
@@ -95,7 +96,7 @@ class Subject(Protocol):
 class RowPattern:
     def __init__(self, clause: str, events: pa.Table) -> None:
         definition = kleene.match_recognize(clause).definition
-        self._query = analyze_row_pattern(definition, Schema(attributes_of(events.schema)))
+        self._query = analyze_row_pattern(definition, EventSchema(attributes_of(events.schema)))
         self._engine = RowEngine(self._query)
 
     def find(self, events: pa.Table) -> int:
@@ -110,7 +111,7 @@ class RowPattern:
 class RegexPattern:
     def __init__(self, name: str, events: pa.Table) -> None:
         definition = kleene.regex(**regex_arguments(name)).definition
-        self._query = analyze_row_pattern(definition, Schema(attributes_of(events.schema)))
+        self._query = analyze_row_pattern(definition, EventSchema(attributes_of(events.schema)))
         self._engine = RegexEngine(self._query)
 
     def find(self, events: pa.Table) -> int:

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 import kleene
 from kleene.analysis.row_pattern import analyze_row_pattern
-from kleene.engine.inputs import attributes_of
+from kleene.engine.column_types import attributes_of
 from kleene.ir import expr as ir
 from kleene.ir.pattern import Pattern, Repeat, Sequence, Variable
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from rip_units import (
     CONSTANT,
     END_FACTOR,
@@ -65,7 +65,7 @@ class RipQuery:
 def rip_query(name: str, clause: str, max_length: int) -> RipQuery:
     """The query of a MATCH_RECOGNIZE clause over a table with the columns t and price, as numbers."""
     like = pa.schema({"t": pa.int64(), "price": pa.float64()})
-    analyzed = analyze_row_pattern(kleene.match_recognize(clause).definition, Schema(attributes_of(like)))
+    analyzed = analyze_row_pattern(kleene.match_recognize(clause).definition, EventSchema(attributes_of(like)))
     parts = [_part(element) for element in _elements(analyzed.definition.pattern)]
     names = tuple(part[0] for part in parts)
     if any(optional or repeated for _, optional, repeated in (parts[0], parts[-1])):

@@ -966,6 +966,12 @@ def test_explain_can_be_told_the_type_column():
         "EVENT A a INTO X; FROM X EVENT X x WHERE x.a.nope = 1",
         "EVENT A a RETURN a.x AS __kleene_type INTO X; FROM X EVENT X x",
         "FROM P EVENT A a; FROM Q EVENT A a",
+        "EVENT A a RETURN a.x AS __kleene_time INTO X; FROM X, events EVENT X x",
+        "EVENT A a RETURN a.x AS __kleene_order_0 INTO X; FROM X, events EVENT X x",
+        "FROM X, events, X EVENT X x; EVENT A a INTO X",
+        "FROM P, Q EVENT A a",
+        "EVENT A a INTO X; FROM X, events, Y EVENT SEQ(X x, Y y); FROM Y, Z EVENT Y y",
+        "FROM Z, Y EVENT A a INTO X; FROM events, X EVENT A a INTO Y; FROM Y EVENT Y y INTO Z",
     ],
 )
 def test_a_program_that_does_not_fit_together_is_refused(text):
@@ -977,11 +983,14 @@ def test_a_stream_of_any_name_can_be_read(name):
     found = kleene.program(f"EVENT A a INTO `{name}`; FROM `{name}` EVENT `{name}` z")
     answered(lambda: found.match(EVENTS, order_by="t"))
     answered(lambda: repr(found) + found.explain() + found.explain(dot=True))
+    together = kleene.program(f"EVENT A a INTO `{name}`; FROM events, `{name}` EVENT SEQ(A a, `{name}` z)")
+    answered(lambda: together.match(EVENTS, order_by="t"))
 
 
 @pytest.mark.parametrize("inputs", [{"A": EVENTS}, {1: EVENTS}, {None: EVENTS, "A": EVENTS}, {"S": {}}, {"S": None}])
 def test_a_stream_that_is_not_given_is_refused(inputs):
     refused(lambda: kleene.program("FROM S EVENT A a").match(inputs, order_by="t"))
+    refused(lambda: kleene.program("FROM S, A EVENT SEQ(A a, S s)").match(inputs, order_by="t"))
 
 
 @pytest.mark.parametrize("name", ["match_start", "match_end"])

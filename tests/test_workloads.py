@@ -13,10 +13,10 @@ import workloads
 from kleene.analysis.row_pattern import analyze_row_pattern
 from kleene.automaton.positions import positions_of
 from kleene.datasets import prices, trades, tweets
-from kleene.engine.inputs import attributes_of
+from kleene.engine.column_types import attributes_of
 from kleene.engine.row_reference import RowBindings, Visible
 from kleene.ir.evaluate import evaluate
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from kleene.spark.schema import spark_schema
 from planted_ticks import PLANTED
 from row_automaton_runner import ways
@@ -36,7 +36,7 @@ def test_all_matches_of_rip_are_the_accepting_runs_of_the_automaton(name: str) -
     table = ticks(name)
     query = kleene.match_recognize(rip_clause(name, 14))
     found = query.match(table).to_pylist()
-    analyzed = analyze_row_pattern(query.definition, Schema(attributes_of(table.schema)))
+    analyzed = analyze_row_pattern(query.definition, EventSchema(attributes_of(table.schema)))
     automaton, conditions = positions_of(analyzed), dict(analyzed.conditions)
     columns = {"price": table.column("price").to_pylist()}
 

@@ -24,7 +24,7 @@ from kleene.errors import (
     SnapshotError,
     UnsupportedError,
 )
-from kleene.options import EngineOptions, SparkOptions, StreamOptions
+from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
 from kleene.program import Program, program
 from kleene.watching import show_progress
 
@@ -39,6 +39,7 @@ __all__ = [
     "Progress",
     "Query",
     "QuerySyntaxError",
+    "Schema",
     "SchemaError",
     "SnapshotError",
     "SparkOptions",

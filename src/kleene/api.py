@@ -16,6 +16,7 @@ from kleene.call import (
     Call,
     Input,
     as_spark,
+    check_reads_one,
     input_of,
     is_pandas_on_spark,
     is_spark,
@@ -37,6 +38,7 @@ from kleene.engine.run import Runner, result_schema
 from kleene.engine.sampling import sampled_statistics
 from kleene.engine.threads import run
 from kleene.engine.ties import tie_notes
+from kleene.engine.together import Together, open_together
 from kleene.engine.totals.groups import totals_table
 from kleene.engine.totals.progress import TotalsProgress
 from kleene.errors import UnsupportedError
@@ -49,12 +51,13 @@ from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
-from kleene.options import EngineOptions, SparkOptions, StreamOptions
+from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
 from kleene.options.checks import checked_choice
 from kleene.options.engine import engine_options
+from kleene.options.schema import schema_option
 from kleene.plan.plan import Plan
 from kleene.remembered import remembered
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from kleene.visible import visible
 from kleene.watching import watched
 
@@ -115,10 +118,12 @@ class Query:
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks.
         stream: `kleene.StreamOptions`, for streaming DataFrames: their order, and what they may hold.
-        schema: the columns of a Spark DataFrame in a pipeline, where Spark cannot be asked for them, as a pyspark
-            StructType or a pyarrow.Schema. The query then runs as a table function. See docs/pipelines.md.
+        schema: `kleene.Schema`, for a table with a type column: which attributes the events of each type have. Or the
+            columns of a Spark DataFrame in a pipeline, where Spark cannot be asked for them, as a pyspark StructType or
+            a pyarrow.Schema: the query then runs as a table function. See docs/pipelines.md.
         An option that means nothing for the events is an error that says what to leave out.
         """
+        types, columns = types_and_columns(schema)
         call = read_call(
             self.definition,
             order_by=order_by,
@@ -132,9 +137,10 @@ class Query:
             engine=engine,
             spark=spark,
             stream=stream,
+            schema=types,
         )
-        if schema is not None:
-            return matches_as_declared(call, events, schema)
+        if columns is not None:
+            return matches_as_declared(call, events, columns)
         place = input_of(events)
         call.check_fits(place)
         if place is not Input.TABLE:
@@ -160,6 +166,7 @@ class Query:
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
+        schema: Schema | None = None,
     ) -> pa.RecordBatchReader:
         """The rows of `match`, in the same order, in Arrow batches that are made while they are read.
 
@@ -184,6 +191,7 @@ class Query:
             engine=engine,
             spark=spark,
             stream=stream,
+            schema=schema,
         )
         if is_spark(events):
             raise UnsupportedError(
@@ -211,6 +219,7 @@ class Query:
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
+        schema: Schema | None = None,
     ) -> Any:
         """The matches of a SASE query; those that one event completes are held together, as the graph that they share.
 
@@ -233,6 +242,7 @@ class Query:
             engine=engine,
             spark=spark,
             stream=stream,
+            schema=schema,
         )
         place = input_of(events)
         call.check_fits(place)
@@ -258,6 +268,7 @@ class Query:
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
+        schema: Schema | None = None,
     ) -> Any:
         """Aggregates over all matches of a SASE query, which are not made: the graph that they share is walked once.
 
@@ -292,6 +303,7 @@ class Query:
             engine=engine,
             spark=spark,
             stream=stream,
+            schema=schema,
         )
         place = input_of(events)
         call.check_fits(place)
@@ -321,6 +333,7 @@ class Query:
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
+        schema: Schema | None = None,
         snapshot: bytes | None = None,
     ) -> Progress:
         """The query on its way through events that come piece by piece, in this process.
@@ -351,6 +364,7 @@ class Query:
             engine=engine,
             spark=spark,
             stream=stream,
+            schema=schema,
         )
         if is_spark(like):
             raise UnsupportedError(
@@ -386,11 +400,12 @@ class Query:
         Its rows have the columns that `match` returns. It needs PySpark 4.1 or newer.
 
         schema: the columns of the table: a pyspark StructType, a pyarrow.Schema, or text as 'tag STRING, t BIGINT'. The
-            table may have further columns.
+            table may have further columns. Or `kleene.Schema(types, columns=…)`, where attributes differ by event type.
         The other arguments are those of `match`. PARTITION BY must keep the events of a key together, and ORDER BY must
         be the order of the query; a query without a key needs WITH SINGLE PARTITION. See docs/pipelines.md for what is
         checked.
         """
+        types, columns = types_and_columns(schema)
         call = read_call(
             self.definition,
             order_by=order_by,
@@ -403,8 +418,9 @@ class Query:
             engine=engine,
             spark=None,
             stream=None,
+            schema=types,
         )
-        return spark_module("table_function").table_function(call, schema)
+        return spark_module("table_function").table_function(call, columns)
 
     def explain(
         self,
@@ -420,6 +436,7 @@ class Query:
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
+        schema: Schema | None = None,
         compressed: bool = False,
         aggregates: Mapping[str, str] | str | None = None,
         per: str | int | Sequence[str | int] | None = None,
@@ -469,6 +486,7 @@ class Query:
             engine=engine,
             spark=spark,
             stream=stream,
+            schema=schema,
         )
         return explain_call(call, events, dot, svg, code, analyze)
 
@@ -503,9 +521,9 @@ class Progress:
         call = self._call
         if is_row_pattern(call.definition):
             return prepare(call, events)[0]
-        source = open_events(events, call.order, call.type_column, call.definition)
+        source = open_events(events, call.order, call.type_column, call.definition, call.schema)
         there = [name for name in self._names if name in source.columns.names]
-        return in_order(source.read(there), call.order)
+        return in_order(source.read(there), source.order)
 
 
 def definition_text(definition: QueryDefinition) -> str:
@@ -528,14 +546,24 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
         there = rows_source.columns.names
         table = rows_source.read(columns_read(rows, there, ()) or there[:1])  # a column tells how many rows there are
         return sorted_rows(rows, with_computed_keys(rows, table)), plan
-    source = open_events(events, call.order, call.type_column, call.definition)
-    query = _analyzed(call.definition, source.schema, call.order.order_by)
+    opened = open_together if isinstance(events, Together) else open_events
+    source = opened(events, call.order, call.type_column, call.definition, call.schema)
+    query = _analyzed(call.definition, source.schema, source.order.order_by)
     warn(category_notes(call.definition, call.order, source.ordered))
-    table = in_order(source.read(columns_read(query, source.columns.names, call.order.columns)), call.order)
+    table = in_order(source.read(columns_read(query, source.columns.names, source.order.columns)), source.order)
     is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"
     plan = call.plan(query, sampled_statistics(table, query) if is_sampled else None)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)
     return table, plan
+
+
+def types_and_columns(schema: Any) -> tuple[Schema | None, Any]:
+    """What the argument says of event types, and of the columns of the input."""
+    if isinstance(schema, Mapping):
+        return schema_option(schema), None
+    if not isinstance(schema, Schema):
+        return None, schema
+    return (Schema(dict(schema.types)) if schema.types else None), schema.columns
 
 
 def matches_as_declared(call: Call, events: Any, schema: Any) -> Any:
@@ -811,10 +839,11 @@ def sase(text: str) -> Query:
     """
     definition = sase_language.parse(text)
     analyze(definition)
+    check_reads_one(definition)
     return Query(definition)
 
 
-def check(query: Query, schema: Schema, order_by: Sequence[str]) -> tuple[str, ...]:
+def check(query: Query, schema: EventSchema, order_by: Sequence[str]) -> tuple[str, ...]:
     """The warnings about the query for an input of the schema; an error if it does not fit."""
     if order_by:
         check_order_columns(make_order_key(list(order_by), None), list(schema), "the schema")

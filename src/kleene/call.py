@@ -13,6 +13,7 @@ from typing import Any
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
 from kleene.engine.inputs import OrderKey, make_order_key
+from kleene.engine.together import Together
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.options import NUMBERS, Format
 from kleene.ir.query import QueryDefinition
@@ -20,6 +21,7 @@ from kleene.lang.parameters import bind
 from kleene.lang.totals import grouping, totals
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options
+from kleene.options.schema import Schema, schema_option
 from kleene.options.spark import SparkOptions, spark_options
 from kleene.options.statistics import Statistics
 from kleene.options.stream import StreamOptions, stream_options
@@ -57,6 +59,7 @@ class Call:
     engine: EngineOptions = USUAL_ENGINE
     spark: SparkOptions | None = None
     stream: StreamOptions | None = None
+    schema: Schema | None = None  # the attributes of event types
 
     def plan(self, query: AnalyzedQuery | AnalyzedRowPattern, measured: Statistics | None = None) -> Plan:
         """The plan; statistics that were measured fill in for those that were not given."""
@@ -133,6 +136,7 @@ def read_call(
     engine: EngineOptions | str | None,
     spark: SparkOptions | None,
     stream: StreamOptions | None,
+    schema: object = None,
 ) -> Call:
     """The call that the arguments say; an error where they are wrong, or do not fit the query."""
     if aggregates is not None:
@@ -150,6 +154,7 @@ def read_call(
         engine_options(engine),
         spark_options(spark),
         stream_options(stream),
+        schema_option(schema),
     )
     if call.is_compressed:
         _check_compressed(call)
@@ -193,8 +198,23 @@ def _check_row_pattern(call: Call, is_ordered: bool) -> None:
         raise SchemaError(
             "this query sets its own order, but order_by or tie_break was given too", hint="Leave them out of match."
         )
+    if call.schema is not None and call.schema.types:
+        raise SchemaError(
+            "attributes by event type are for SASE queries: a row pattern knows no types",
+            hint=said(python="Leave kleene.Schema out.", shell="Leave --types out."),
+        )
     if call.format is not Format.ALL:
         raise SchemaError("format is for SASE queries", hint="In a row pattern, AFTER MATCH SKIP says this.")
+
+
+def check_reads_one(definition: QueryDefinition) -> None:
+    """An error if the query reads several streams, which have their names in a program only."""
+    if len(definition.from_streams) > 1:
+        raise UnsupportedError(
+            f"a query by itself reads one stream, but FROM names {len(definition.from_streams)}",
+            definition.source.locate(definition.from_spans[1]),
+            "Use kleene.program(text).match({'name': table, …}, order_by=…), which reads streams by their names.",
+        )
 
 
 def is_spark_sql(spark: Any, text: Any, tables: Any, as_: Any, allow_jvm_calls: Any, schema: Any) -> bool:
@@ -233,6 +253,8 @@ def is_spark_sql(spark: Any, text: Any, tables: Any, as_: Any, allow_jvm_calls: 
 
 def input_of(events: Any) -> Input:
     """Where the events, or those of a dict, are."""
+    if isinstance(events, Together):
+        return input_of(events.inputs)
     if not is_spark(events):
         return Input.TABLE
     is_stream = spark_module("layouts.stream").is_stream(as_spark(events))

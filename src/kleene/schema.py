@@ -183,32 +183,45 @@ def fits_everywhere(type_: Type) -> bool:
 
 
 @dataclass(frozen=True)
-class Schema:
+class EventSchema:
     """The attributes of a stream of events.
 
-    `attributes` are those of the whole input. `by_type` is given when events came as several inputs by name: the
-    attributes that events of each type have. Otherwise every event has every attribute, and `type_column` is the
-    attribute that tells the type, or None where every event is of the one type that the pattern names.
+    `attributes` are those of the whole input. `type_column` is the column that tells the type of an event, or None
+    where every event is of the one type that the pattern names. If `by_type` is given, it says which attributes events
+    of each type have, and `other_types` says it for types that are not named there: None if there are no others.
+    Otherwise every event has every attribute.
     """
 
     attributes: tuple[tuple[str, Type], ...]
     type_column: str | None = None
     by_type: tuple[tuple[str, frozenset[str]], ...] | None = None
+    other_types: frozenset[str] | None = None
     hidden: frozenset[str] = frozenset()  # made for the query's sake: not part of an event
+    # Where the type alone does not say it: the column that tells which attributes an event has, these by its values,
+    # and the attributes that events of other types may or may not have.
+    kind_column: str | None = None
+    by_kind: tuple[tuple[str, frozenset[str]], ...] = ()
+    unsure: frozenset[str] = frozenset()
+    is_listed: bool = False  # whether a user has listed types, so that nobody knows whether there are others
 
     @cached_property
     def _types(self) -> dict[str, Type]:
         return dict(self.attributes)
 
     @cached_property
-    def _attributes_by_type(self) -> dict[str, frozenset[str]] | None:
-        return None if self.by_type is None else dict(self.by_type)
+    def _attributes_by_type(self) -> dict[str, frozenset[str]]:
+        return dict(self.by_type or ())
+
+    @cached_property
+    def _attributes_by_kind(self) -> dict[str, frozenset[str]]:
+        return dict(self.by_kind)
 
     def __contains__(self, name: str) -> bool:
         return name in self._types
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._types)
+        """The attributes that a user can see."""
+        return (name for name in self._types if name not in self.hidden)
 
     def type_of(self, name: str) -> Type:
         return self._types[name]
@@ -216,14 +229,38 @@ class Schema:
     @property
     def event_types(self) -> tuple[str, ...] | None:
         """The types that exist, where that is known."""
-        return None if self.by_type is None else tuple(name for name, _ in self.by_type)
+        is_known = self.by_type is not None and self.other_types is None
+        return tuple(self._attributes_by_type) if is_known else None
 
     def has(self, event_type: str, name: str) -> bool:
-        """Whether events of the type have the attribute."""
-        by_type = self._attributes_by_type
-        return name in (self._types if by_type is None else by_type.get(event_type, ()))
+        """Whether all events of the type have the attribute."""
+        if self.by_type is None:
+            return name in self._types
+        own = self._attributes_by_type.get(event_type, self.other_types)
+        return own is not None and name in own
+
+    def may_have(self, event_type: str, name: str) -> bool:
+        """Whether some events of the type have the attribute."""
+        is_unsure = name in self.unsure and event_type not in self._attributes_by_type
+        return is_unsure or self.has(event_type, name)
+
+    @property
+    def presence_column(self) -> str | None:
+        """The column that tells which attributes an event has."""
+        return self.kind_column or self.type_column
+
+    def lacks(self, kind: str | None, name: str) -> bool:
+        """Whether an event lacks the attribute that has this value in the presence column."""
+        if kind is None:
+            return True
+        return not (self.has(kind, name) if self.kind_column is None else name in self._attributes_by_kind[kind])
+
+    def knows(self, name: str, event_types: Iterable[str]) -> bool:
+        """Whether some type has the attribute; of types that a user has not listed, only those count that are named."""
+        if not self.is_listed:
+            return name in self._types
+        return any(self.has(event_type, name) for event_type in (*self._attributes_by_type, *event_types))
 
     def attributes_of(self, event_types: tuple[str, ...]) -> tuple[str, ...]:
         """The attributes that events of at least one of the types have, in the order of the input."""
-        shown = (name for name in self if name not in self.hidden)
-        return tuple(name for name in shown if any(self.has(event_type, name) for event_type in event_types))
+        return tuple(name for name in self if any(self.may_have(event_type, name) for event_type in event_types))

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kleene.engine.inputs import DEFAULT_TYPE_COLUMN, attributes_of
+from kleene.engine.column_types import attributes_of
+from kleene.engine.inputs import DEFAULT_TYPE_COLUMN
 from kleene.engine.output import arrow_type
 from kleene.errors import SchemaError, listed, printable
 from kleene.files import find_files, read_arrow
-from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, TIME, Schema, Type, decimal, timestamp
+from kleene.schema import BOOLEAN, DATE, DURATION, FLOAT, INTEGER, STRING, TIME, EventSchema, Type, decimal, timestamp
 
 _TYPES: dict[str, Type] = {
     **dict.fromkeys(("int", "integer", "bigint", "long"), INTEGER),
@@ -26,7 +27,7 @@ _TYPES: dict[str, Type] = {
 }
 
 
-def parse_schema(text: str, zone: str = "UTC", type_column: str = DEFAULT_TYPE_COLUMN) -> Schema:
+def parse_schema(text: str, zone: str = "UTC", type_column: str = DEFAULT_TYPE_COLUMN) -> EventSchema:
     """The schema that a path's files have, or that the text lists.
 
     >>> parse_schema("ts timestamp, price decimal(10, 2)").type_of("price")
@@ -37,7 +38,7 @@ def parse_schema(text: str, zone: str = "UTC", type_column: str = DEFAULT_TYPE_C
     else:
         attributes = tuple(_column(item) for item in re.split(r",(?![^(]*\))", text))
     names = [name for name, _ in attributes]
-    return Schema(attributes, type_column if type_column in names else None)
+    return EventSchema(attributes, type_column if type_column in names else None)
 
 
 def told_types(text: str) -> tuple[tuple[str, pa.DataType], ...]:

@@ -13,7 +13,7 @@ from kleene.automaton.positions import positions_of
 from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.row_reference import PartitionMatcher, Visible
 from kleene.ir.row_text import row_query_text
-from kleene.schema import INTEGER, Schema
+from kleene.schema import INTEGER, EventSchema
 from row_automaton_runner import ways
 from row_cases import RowCase, load_rows, params_of
 
@@ -56,7 +56,7 @@ def engine_ways(query: kleene.Query, letters: list[set[str]]) -> list[list[tuple
     """For each start row, what the plain engine tries, in order; a variable fits the rows whose set has it."""
     conditions = ", ".join(f"{name} AS is_{name} = 1" for name in LETTERS)
     text = row_query_text(query.definition) + f"\nDEFINE {conditions}"
-    schema = Schema((("t", INTEGER), *((f"is_{name}", INTEGER) for name in LETTERS)))
+    schema = EventSchema((("t", INTEGER), *((f"is_{name}", INTEGER) for name in LETTERS)))
     definition = kleene.match_recognize(text).definition
     columns = {f"is_{name}": [int(name in row) for row in letters] for name in LETTERS}
     matcher = PartitionMatcher(analyze_row_pattern(definition, schema), columns, len(letters), 1_000_000)

@@ -24,7 +24,7 @@ CASES = [case for case in load_all() if not case.is_program]
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_accepting_runs_are_the_matches(case: Case) -> None:
     order = make_order_key(case.options["order_by"], case.options["tie_break"])
-    table, schema = read_events(case.inputs, order, case.options["type_column"])
+    table, schema = read_events(case.inputs, order, case.options["type_column"], case.options.get("schema"))
     [definition] = bind((kleene.sase(case.query).definition,), case.options.get("params"))
     query = analyze(definition, schema, order.order_by)
     positive = replace(query, negations=(), having=None)

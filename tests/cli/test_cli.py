@@ -164,6 +164,41 @@ class TestMatch:
         assert result.exit_code == 0, result.stderr
         assert sorted(path.name for path in Path().glob("found*")) == ["found.Seen.json", "found.query_2.json"]
 
+    def test_attributes_of_types(self) -> None:
+        Path("query.sase").write_text("EVENT ANY(Shelf, Exit) v WHERE v.id = 'z' RETURN v.t AS t")
+        inline = match("--input", "events.parquet", "--types", '{"Shelf": []}', "--show", "json")
+        assert [json.loads(line)["t"] for line in inline.stdout.splitlines()] == [1, 2, 6]
+        Path("types.json").write_text('{"Shelf": ["id"], "Exit": []}')
+        from_file = match("--input", "events.parquet", "--types", "types.json", "--show", "json")
+        assert [json.loads(line)["t"] for line in from_file.stdout.splitlines()] == [5, 6]
+        checked = kleene(
+            "check", "query.sase", "--schema", "type string, t int, id string", "--types", '{"Exit": ["x"]}'
+        )
+        assert "the schema gives 'Exit' the attribute 'x'" in checked.stderr
+
+    @pytest.mark.parametrize(
+        ("types", "words"),
+        [
+            ('{"Shelf": ["id"], "Shelf": []}', "the event type 'Shelf' is given twice"),
+            ('{"Shelf": ', "is not JSON"),
+            ("nowhere.json", "cannot read the file of types 'nowhere.json'"),
+            ("events.parquet", "is not text"),
+            ('{"Shelf": {"id": 1}}', "are a list of names"),
+            ('{"Shelf": ["ie"]}', "Columns: type, t, id."),
+        ],
+    )
+    def test_attributes_of_types_that_make_no_sense(self, types: str, words: str) -> None:
+        result = match("--input", "events.parquet", "--types", types)
+        assert result.exit_code != 0
+        assert words in result.stderr
+
+    def test_streams_by_name(self) -> None:
+        Path("query.sase").write_text("FROM doors, goods EVENT SEQ(goods a, doors b) RETURN a.t AS a, b.t AS b")
+        pq.write_table(EVENTS.filter(pa.compute.equal(EVENTS["type"], "Exit")).drop_columns(["type"]), "doors.parquet")
+        pq.write_table(EVENTS.slice(0, 2).drop_columns(["type"]), "goods.parquet")
+        result = match("--input", "doors=doors.parquet", "--input", "goods=goods.parquet", "--show", "json")
+        assert next(json.loads(line) for line in result.stdout.splitlines()) == {"a": 1, "b": 5}
+
     def test_on_spark(self, spark, monkeypatch) -> None:
         monkeypatch.setattr(spark, "stop", lambda: None)  # the session of all tests goes on
         command = ("match", "query.sase", "-i", "events.parquet", "-b", "t", "-o", "found.parquet", "--spark")

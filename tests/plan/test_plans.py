@@ -24,9 +24,9 @@ from kleene.plan.operators import (
     WindowFilter,
 )
 from kleene.plan.plan import ByKey, OneStream, Plan
-from kleene.schema import FLOAT, INTEGER, STRING, Schema
+from kleene.schema import FLOAT, INTEGER, STRING, EventSchema
 
-SCHEMA = Schema(
+SCHEMA = EventSchema(
     {"t": INTEGER, "type": STRING, "x": INTEGER, "y": INTEGER, "name": STRING, "weight": FLOAT}, type_column="type"
 )
 

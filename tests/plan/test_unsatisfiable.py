@@ -26,7 +26,7 @@ from kleene.schema import (
     INTEGER,
     STRING,
     UNKNOWN,
-    Schema,
+    EventSchema,
     Type,
     decimal,
     timestamp,
@@ -61,7 +61,7 @@ def predicates_of(
 ) -> list[ir.Expr]:
     """All conjuncts of the condition, typed; without types those of a query whose input is not known yet."""
     definition = kleene.sase(f"PATTERN SEQ({pattern}) WHERE {where}").definition
-    schema = None if types is None else Schema(tuple(types.items()), "type")
+    schema = None if types is None else EventSchema(tuple(types.items()), "type")
     query = analyze(definition, schema, ("t",) if schema else ())
     parts = [part for item in query.components for part in (item.begin, item.take, item.complete)]
     return list(dict.fromkeys(conjunct.expression for part in parts for conjunct in part))
@@ -229,7 +229,7 @@ def test_two_events_of_one_variable_differ() -> None:
 
 def test_missing_attribute_makes_no_contradiction() -> None:
     by_type = (("A", frozenset({"t", "x"})), ("B", frozenset({"t", "y"})), ("C", frozenset({"t"})))
-    schema = Schema((("t", INTEGER), ("x", INTEGER), ("y", INTEGER)), None, by_type)
+    schema = EventSchema((("t", INTEGER), ("x", INTEGER), ("y", INTEGER)), "type", by_type)
     text = "PATTERN SEQ(ANY(A, B) a, C c) WHERE a.x > 5 AND a.x < 3"
     query = analyze(kleene.sase(text).definition, schema, ("t",))
     predicates = [conjunct.expression for conjunct in query.components[0].begin]

@@ -88,6 +88,17 @@ def test_finds_what_match_finds_and_asks_nothing(events, no_analysis, query, arg
     assert found(matches) == expected
 
 
+def test_attributes_by_type_beside_the_columns(events, no_analysis) -> None:
+    query = kleene.sase(
+        "EVENT SEQ(Shelf a, Exit b) WHERE [tag] AND b.price > 9 WITHIN 50 RETURN a.t AS a, b.price AS b"
+    )
+    types = {"Exit": ["tag"]}
+    expected = listed(query.match(EVENTS, order_by="t", schema=kleene.Schema(types)).to_pylist())
+    assert len(expected) > 20  # though no price is above 9
+    matches = query.match(events, order_by="t", schema=kleene.Schema(types, columns=SCHEMA))
+    assert found(matches) == expected
+
+
 def test_ties_are_decided_as_without_schema(spark) -> None:
     rows = [("x", 1, "Shelf", 3), ("x", 1, "Exit", 2), ("x", 1, "Register", 1), ("x", 2, "Exit", 9)]
     frame = spark.createDataFrame(rows * 2, SCHEMA)

@@ -138,6 +138,13 @@ QUERIES: dict[str, Callable[[object], object]] = {
         """EVENT SEQ(Shelf a, !(Register r)) WHERE [id] WITHIN 40 seconds RETURN a.id AS id INTO Unpaid;
         FROM Unpaid EVENT SEQ(Unpaid x, Unpaid y) WHERE x.id = y.id WITHIN 1 minute RETURN x.id AS id"""
     ).match(events, order_by="ts")["query_2"],
+    "composed": lambda events: kleene.program(
+        """EVENT SEQ(Shelf a, !(Register r)) WHERE [id] WITHIN 40 seconds
+        RETURN a.id AS id, a.price AS price INTO Unpaid;
+        FROM Unpaid, events EVENT SEQ(Unpaid x, ANY(Unpaid, Exit) y, Stock s)
+        WHERE strict_contiguity(x, y, s) { y.price < 15 } WITHIN 1 minute
+        RETURN x.id AS id, y.price AS price, s.ts AS ts"""
+    ).match(events, order_by="ts", engine="generated", schema=kleene.Schema({"Exit": ["id"]}))["query_2"],
 }
 
 
@@ -261,6 +268,28 @@ class TestRefused:
         self.refused(again, {"M": computed.union(computed)}, *words, order_by="at")
         with pytest.raises(kleene.UnsupportedError, match="matches that another query finds"):
             kleene.program("FROM m EVENT SEQ(M x, M y) WITHIN 1 minute").match({"m": {"M": computed}}, order_by="at")
+        other = stream.selectExpr("ts AS at", "id")
+        with pytest.raises(kleene.UnsupportedError, match="matches that another query finds"):
+            kleene.program("FROM r, m EVENT SEQ(r x, m y) WITHIN 1 minute").match(
+                {"m": computed, "r": other}, order_by="at"
+            )
+
+    def test_a_stream_without_a_watermark_beside_composite_events(self, unmarked: DataFrame) -> None:
+        program = kleene.program(
+            """FROM Readings EVENT SEQ(Shelf a, Exit b) WITHIN 40 seconds INTO Pair;
+            FROM Pair, Stocks EVENT SEQ(Pair p, Stock s) WITHIN 1 minute"""
+        )
+        inputs = {"Readings": unmarked.withWatermark("ts", "10 seconds"), "Stocks": unmarked}
+        with pytest.raises(kleene.UnsupportedError, match="the stream has no watermark on 'ts'"):
+            program.match(inputs, order_by="ts")
+
+    def test_a_program_in_arrival_order_reads_composite_events_beside_primitive_ones(self, stream: DataFrame) -> None:
+        program = kleene.program(
+            """EVENT SEQ(Shelf a, Exit b) WITHIN 40 seconds INTO Pair;
+            FROM Pair, events EVENT SEQ(Pair p, Stock s) WITHIN 1 minute"""
+        )
+        found = program.match(stream, order_by="ts", stream=kleene.StreamOptions(order="arrival"))
+        assert found["query_2"].isStreaming
 
     def test_timeouts_without_a_window_in_time(self, stream: DataFrame) -> None:
         query = kleene.sase("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 5 events")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shlex
 import tomllib
 from dataclasses import dataclass
@@ -29,10 +30,12 @@ class Case:
     rows: tuple[dict[str, Any], ...] | None
     result: str | None
     error: dict[str, Any] | None = None
+    has_streams: bool = False  # whether inputs have names of streams, and not of event types
 
     @property
     def is_program(self) -> bool:
-        return ";" in self.query.strip().rstrip(";")
+        reads_several = re.match(r"\s*FROM\s+[^\s,]+\s*,", self.query, re.IGNORECASE) is not None
+        return self.has_streams or reads_several or ";" in self.query.strip().rstrip(";")
 
 
 def load(file_name: str) -> list[Case]:
@@ -50,13 +53,19 @@ def _case(item: dict[str, Any]) -> Case:
     options = {"order_by": order_by, "type_column": type_column, "format": item.get("format", "all")}
     if "params" in item:
         options["params"] = read_params(item["params"])
+    if "schema" in item:
+        # That of an error may be wrong, which is to be seen when the case runs.
+        options["schema"] = item["schema"] if "error" in item else kleene.Schema(item["schema"])
     is_error = "error" in item
+    has_streams = False
     if "inputs" in item:
         inputs: Any = {}
         counted = 0
         for part in item["inputs"]:
-            inputs[part["type"]] = read_table(part["columns"], part.get("events", ""), counted, is_error)
-            counted += inputs[part["type"]].num_rows
+            has_streams = has_streams or "stream" in part
+            name = part["stream"] if "stream" in part else part["type"]
+            inputs[name] = read_table(part["columns"], part.get("events", ""), counted, is_error)
+            counted += inputs[name].num_rows
     else:
         inputs = read_table(item.get("columns", "type:string t:int"), item.get("events", ""), 0, is_error)
     if not is_error:
@@ -70,6 +79,7 @@ def _case(item: dict[str, Any]) -> Case:
         tuple(item["rows"]) if "rows" in item else None,
         item.get("result"),
         {key: item[key] for key in ("error", "line", "column", "says") if key in item} if is_error else None,
+        has_streams,
     )
 
 
@@ -151,6 +161,8 @@ def _value(field: str | None, type_: str) -> Any:
 def run_case(case: Case, **options: Any) -> pa.Table:
     """What an engine finds on Arrow tables."""
     options = arguments(case.options | options)
+    if isinstance(options.get("schema"), dict):
+        options["schema"] = kleene.Schema(options["schema"])
     if case.is_program:
         results = kleene.program(case.query).match(case.inputs, **options)
         return results[case.result] if case.result else list(results.values())[-1]

@@ -6,9 +6,9 @@ import random
 
 import pyarrow as pa
 
-from kleene.schema import INTEGER, STRING, Schema
+from kleene.schema import INTEGER, STRING, EventSchema
 
-SCHEMA = Schema({"t": INTEGER, "type": STRING, "x": INTEGER, "y": INTEGER}, "type")
+SCHEMA = EventSchema({"t": INTEGER, "type": STRING, "x": INTEGER, "y": INTEGER}, "type")
 
 
 def events(count: int, seed: int = 1) -> pa.Table:

@@ -22,7 +22,7 @@ from kleene.schema import (
     DATE,
     STRING,
     UNKNOWN,
-    Schema,
+    EventSchema,
     TimestampType,
     Type,
     a_type,
@@ -36,7 +36,9 @@ from kleene.wording import said
 MATCH_START, MATCH_END = "match_start", "match_end"
 
 
-def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by: tuple[str, ...] = ()) -> AnalyzedQuery:
+def analyze(
+    definition: QueryDefinition, schema: EventSchema | None = None, order_by: tuple[str, ...] = ()
+) -> AnalyzedQuery:
     """What the query means for events of the schema in the order of `order_by`.
 
     Without a schema, or without an order key, everything is checked that does not depend on it.
@@ -76,7 +78,7 @@ def analyze(definition: QueryDefinition, schema: Schema | None = None, order_by:
     return query
 
 
-def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
+def _time_type(schema: EventSchema | None, order_by: tuple[str, ...]) -> Type:
     if schema is None or not order_by:
         return UNKNOWN
     time_type = schema.type_of(order_by[0])
@@ -96,12 +98,16 @@ def _time_type(schema: Schema | None, order_by: tuple[str, ...]) -> Type:
 
 
 def _check_streams(definition: QueryDefinition, scope: Scope) -> None:
-    if definition.from_stream is not None and definition.from_stream == definition.into_stream:
-        raise scope.fail(
-            f"the query reads the stream '{printable(definition.from_stream)}', which it makes itself: a cycle",
-            definition.from_span,
-            "Give the stream after INTO another name.",
-        )
+    named = definition.from_streams
+    for number, (name, span) in enumerate(zip(named, definition.from_spans, strict=True)):
+        if name == definition.into_stream:
+            raise scope.fail(
+                f"the query reads the stream '{printable(name)}', which it makes itself: a cycle",
+                span,
+                "Give the stream after INTO another name.",
+            )
+        if name in named[:number]:
+            raise scope.fail(f"FROM names the stream '{printable(name)}' twice", span, "Name each stream once.")
 
 
 def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
@@ -113,7 +119,7 @@ def _check_pattern(definition: QueryDefinition, scope: Scope) -> None:
             "Add a positive component, an event that makes the absence interesting: SEQ(Shelf a, !(Register b))",
         )
     types = sorted({event_type for element in elements for event_type in variable_of(element).types})
-    if schema is not None and schema.by_type is None and schema.type_column is None and len(types) > 1:
+    if schema is not None and schema.type_column is None and len(types) > 1:
         way_out = said(
             python="Name such a column with type_column=…, or give a dict of inputs by event type.",
             shell="Name such a column with --type-column, or give each type its own --input TYPE=PATH.",
@@ -166,11 +172,12 @@ def _check_test(test: EquivalenceTest, scope: Scope) -> None:
     schema = scope.schema
     if schema is None:
         return
-    if test.attribute not in schema:
+    if not scope.knows(test.attribute):
+        exists = list(filter(scope.knows, schema))
         raise scope.fail(
             f"no event type has the attribute '{printable(test.attribute)}'",
             test.span,
-            f"Attributes: {listed(schema)}.{did_you_mean(test.attribute, schema)}",
+            f"Attributes: {listed(exists)}.{did_you_mean(test.attribute, exists)}",
         )
     found = schema.type_of(test.attribute)
     if not is_plain(found):
@@ -329,7 +336,7 @@ def _warnings(definition: QueryDefinition, scope: Scope) -> Iterable[str]:
         for node in ir.walk(expression):
             if isinstance(node, ir.Attribute) and node.variable in scope.variables and node.name in scope.schema:
                 types = scope.variables[node.variable].types
-                if not any(scope.schema.has(event_type, node.name) for event_type in types):
+                if not any(scope.schema.may_have(event_type, node.name) for event_type in types):
                     yield (
                         f"{node.variable}.{node.name}: events of type {listed(types)} have no such attribute, "
                         "so the comparison always holds"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kleene.ir.expr import Expr
 from kleene.ir.options import Strategy, Window
 from kleene.ir.query import Measure, QueryDefinition
-from kleene.schema import Schema, Type
+from kleene.schema import EventSchema, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class AnalyzedQuery:
     """`key` are the attributes of the equivalence tests that all types have: the first columns of the output."""
 
     definition: QueryDefinition
-    schema: Schema | None
+    schema: EventSchema | None
     order_by: tuple[str, ...]
     time_type: Type
     components: tuple[Component, ...]

@@ -32,7 +32,7 @@ from kleene.schema import (
     DATE,
     INTEGER,
     UNKNOWN,
-    Schema,
+    EventSchema,
     TimestampType,
     Type,
     a_type,
@@ -80,7 +80,7 @@ class AnalyzedRowPattern:
     """
 
     definition: QueryDefinition
-    schema: Schema | None
+    schema: EventSchema | None
     computed: tuple[tuple[str, ir.Expr], ...]
     partition_by: tuple[str, ...]
     order_by: tuple[SortColumn, ...]
@@ -117,7 +117,7 @@ class AnalyzedRowPattern:
 
 def analyze_row_pattern(
     definition: QueryDefinition,
-    schema: Schema | None = None,
+    schema: EventSchema | None = None,
     hidden: Iterable[str] = (),
     key_names: Mapping[ir.Expr, str] | None = None,
 ) -> AnalyzedRowPattern:
@@ -171,7 +171,7 @@ def analyze_row_pattern(
     )
 
 
-def check_measure_names(definition: QueryDefinition, schema: Schema, partition_by: tuple[str, ...]) -> None:
+def check_measure_names(definition: QueryDefinition, schema: EventSchema, partition_by: tuple[str, ...]) -> None:
     """That the measures, as the user calls them, can stand beside the other columns of the output."""
     _Analysis(definition, schema).check_output(partition_by, set())
 
@@ -181,7 +181,7 @@ def wrong_frame_end(value: object) -> str:
 
 
 class _Analysis:
-    def __init__(self, definition: QueryDefinition, schema: Schema | None) -> None:
+    def __init__(self, definition: QueryDefinition, schema: EventSchema | None) -> None:
         self.definition, self.schema = definition, schema
         sql = definition.selection is not Selection.FIRST_COMPLETED
         self.scope = Scope(definition.source, schema, {}, None, functions_of_spark=sql)
@@ -423,7 +423,7 @@ class _Analysis:
         schema, name = self.schema, attribute.name
         if schema is None or name in schema:
             return name
-        alike = [] if attribute.exact else [column for column in schema if column.lower() == name.lower()]
+        alike = [] if attribute.exact else [column for column, _ in schema.attributes if column.lower() == name.lower()]
         if len(alike) == 1:
             return alike[0]
         if alike:

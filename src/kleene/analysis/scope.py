@@ -10,7 +10,7 @@ from kleene.errors import AnalysisError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
-from kleene.schema import UNKNOWN, Schema, Type
+from kleene.schema import UNKNOWN, EventSchema, Type
 from kleene.source import SourceText, Span
 
 
@@ -33,7 +33,7 @@ class Scope:
     """The variables of the pattern and the attributes of the input; without a schema, every attribute exists."""
 
     source: SourceText
-    schema: Schema | None
+    schema: EventSchema | None
     variables: dict[str, ScopedVariable]
     only_variable: str | None
     """The variable that a bare attribute belongs to: that of a pattern with a single component."""
@@ -46,6 +46,11 @@ class Scope:
     def type_of(self, attribute: str) -> Type:
         return UNKNOWN if self.schema is None else self.schema.type_of(attribute)
 
+    def knows(self, attribute: str) -> bool:
+        """Whether some type of event has the attribute."""
+        types = (event_type for variable in self.variables.values() for event_type in variable.types)
+        return self.schema is None or self.schema.knows(attribute, types)
+
     def may_be_missing(self, attribute: ir.Attribute) -> bool:
         """Whether some event that the variable can bind is of a type without the attribute."""
         if self.schema is None or self.schema.by_type is None:
@@ -55,7 +60,7 @@ class Scope:
         return not all(self.schema.has(event_type, attribute.name) for event_type in types)
 
 
-def make_scope(components: tuple[Pattern, ...], source: SourceText, schema: Schema | None) -> Scope:
+def make_scope(components: tuple[Pattern, ...], source: SourceText, schema: EventSchema | None) -> Scope:
     variables: dict[str, ScopedVariable] = {}
     scope = Scope(source, schema, variables, None)
     for number, element in enumerate(components, 1):
@@ -203,7 +208,7 @@ def _check_position(attribute: ir.Attribute, variable: ScopedVariable, scope: Sc
 
 def check_exists(attribute: ir.Attribute, variable: ScopedVariable, scope: Scope) -> None:
     schema = scope.schema
-    if schema is None or attribute.name in schema:
+    if schema is None or scope.knows(attribute.name):
         return
     types = listed(variable.types)
     exists = schema.attributes_of(variable.types) or tuple(schema)

@@ -125,7 +125,7 @@ def _spark_results(queries: Program, events: Any, options: dict[str, Any]) -> di
     if is_row_pattern(query.definition):
         names = {*events.columns, *(measure.name for measure in query.definition.measures or ())}
         return {queries.names[0]: query.match(events, **options, match_order="match_order" not in names)}
-    if len(queries.queries) == 1 and query.definition.from_stream is None:
+    if len(queries.queries) == 1 and not query.definition.from_streams:
         return {queries.names[0]: query.match(events, **options, match_order=True)}
     return queries.match(events, **options)
 
@@ -141,7 +141,7 @@ def _types_in(events: Any, type_column: str) -> set[str | None] | None:
 def _note_missing_types(queries: Program, types: set[str | None]) -> None:
     """When nothing was found, an event type that no event has is the likely reason."""
     for query in queries.queries:
-        if query.definition.from_stream not in queries.names:
+        if not set(query.definition.from_streams).intersection(queries.names):
             variables = variables_in(query.definition.pattern)
             wanted = dict.fromkeys(name for variable in variables for name in variable.types if name not in types)
             for text in missing_types(list(wanted), list(types), is_empty=True):

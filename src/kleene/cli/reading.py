@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from kleene.api import Query, match_recognize, regex
 from kleene.errors import AnalysisError, QuerySyntaxError, SchemaError, UnsupportedError, listed, printable
 from kleene.files import EventFiles, Form, find_files, read_arrow
 from kleene.ir.written import Written
+from kleene.options.schema import Schema, schema_of_pairs
 from kleene.program import Program, program, with_values
 from kleene.schema_text import told_types
 
@@ -47,15 +49,15 @@ def read_program(path: Path, language: Language | None = None) -> Program:
     return program(text)
 
 
-def read_text(path: Path) -> str:
-    """The text of a query file; - is standard input."""
+def read_text(path: Path, what: str = "query file") -> str:
+    """The text of a file; - is standard input."""
     shown = printable(str(path))
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise QuerySyntaxError(f"'{shown}' is not text: byte {error.start} is not UTF-8") from None
     except OSError as error:
-        raise SchemaError(f"cannot read the query file '{shown}': {error.strerror}") from None
+        raise SchemaError(f"cannot read the {what} '{shown}': {error.strerror}") from None
     return text.removeprefix("\ufeff")
 
 
@@ -90,6 +92,29 @@ def _regex_query(text: str, shown: str) -> Query:
         what = f"has no '{missing}'" if odd is None else f"has '{printable(odd)}', which is not a setting"
         raise QuerySyntaxError(f"'{shown}' {what}", hint=f"It may have: {listed(sorted(known))}. {example}")
     return regex(**arguments)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object of JSON, in which a name may stand twice."""
+
+
+def read_types(given: str | None) -> Schema | None:
+    """The attributes of each event type, as JSON or in a file of it."""
+    if given is None:
+        return None
+    is_text = given.lstrip().startswith("{")
+    text = given if is_text else read_text(Path(given), "file of types")
+    try:
+        found = json.loads(text, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError) as error:
+        what = "the text" if is_text else f"'{printable(given)}'"
+        raise SchemaError(f"{what} of --types is not JSON: {printable(str(error), 200)}", hint=_TYPES) from None
+    if not isinstance(found, _Pairs):
+        raise SchemaError("--types takes an object of JSON: lists of attributes by event type", hint=_TYPES)
+    return schema_of_pairs(found)
+
+
+_TYPES = """Write: --types '{"Shelf": ["id", "size"], "Exit": ["id"]}', or the name of a file that holds this."""
 
 
 def read_inputs(inputs: list[str], zone: str, form: Form = PLAIN) -> Inputs:

@@ -35,6 +35,12 @@ def single(queries: Program) -> Query:
             f"a stream is matched with one query, but the file has {len(queries.queries)}",
             hint="Put each into a file of its own, and start a stream for it.",
         )
+    names = queries.queries[0].definition.from_streams
+    if len(names) > 1:
+        raise UnsupportedError(
+            f"kleene stream reads the input of a query, but FROM names {len(names)} streams",
+            hint="Use Python, where streams have names: kleene.program(text).match({'name': frame, …}, order_by=…).",
+        )
     return queries.queries[0]
 
 

@@ -25,6 +25,7 @@ from kleene.cli.reading import (
     read_program,
     read_tables,
     read_text,
+    read_types,
     sql_file,
     with_params,
 )
@@ -33,6 +34,7 @@ from kleene.cli.sql import NAME as SQL_RESULT
 from kleene.cli.sql import sql_in_process, sql_on_spark
 from kleene.cli.streaming import ALL, NEWEST, check_folders, match_stream, single, stream_places
 from kleene.cli.writing import check_apart, output_paths
+from kleene.engine.attributes_by_type import with_types
 from kleene.errors import UnsupportedError
 from kleene.files import checked_zone
 from kleene.options import EngineOptions, StreamOptions
@@ -89,6 +91,14 @@ Params = Annotated[
     ),
 ]
 TypeColumn = Annotated[str, typer.Option(help="The column that tells the type of an event.")]
+Types = Annotated[
+    str | None,
+    typer.Option(
+        "--types",
+        help='The attributes of each event type in one table, as JSON or a file of it: \'{"Shelf": ["id"]}\'. A '
+        "comparison on an attribute that the type of an event lacks is true.",
+    ),
+]
 Selected = Annotated[str, typer.Option(help="all, or non_overlapping.")]
 Timezone = Annotated[str, typer.Option(help="The zone of times that have none, such as Europe/Berlin.")]
 SchemaOption = Annotated[
@@ -129,6 +139,7 @@ def match_command(
     language: LanguageOption = None,
     tie_break: TieBreak = None,
     type_column: TypeColumn = "type",
+    types: Types = None,
     format: Selected = "all",
     timezone: Timezone = "UTC",
     schema: SchemaOption = None,
@@ -158,7 +169,7 @@ def match_command(
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         is_piped = output_path is not None and str(output_path) == "-"
         paths = output_paths(queries.names, query, None if is_piped else output_path, overwrite, files)
-        options = _match_options(queries, order_by, tie_break, type_column, format, param)
+        options = _match_options(queries, order_by, tie_break, type_column, types, format, param)
         is_on_spark, why = choose_place(files, on_spark, in_process)
         if notes.is_terminal:
             note(f"matching {'on Spark' if is_on_spark else 'in this process'}: {why}", "dim")
@@ -243,12 +254,13 @@ def _match_options(
     order_by: list[str] | None,
     tie_break: list[str] | None,
     type_column: str,
+    types: str | None,
     format: str,
     param: list[str] | None,
 ) -> dict[str, Any]:
     """The arguments of `match`; what a row pattern says itself must not be given."""
     options: dict[str, Any] = {"order_by": order_by, "tie_break": tie_break, "type_column": type_column}
-    options |= {"format": format, "params": read_params(param)}
+    options |= {"format": format, "params": read_params(param), "schema": read_types(types)}
     needs_order = any(not is_row_pattern(query.definition) for query in queries.queries)
     if needs_order and not order_by:
         raise typer.BadParameter("name the column that orders the events, such as -b ts", param_hint="--order-by")
@@ -299,6 +311,7 @@ def stream(
         typer.Option(help="The folder that remembers how far the stream is; by default _checkpoint in the output."),
     ] = None,
     type_column: TypeColumn = "type",
+    types: Types = None,
     tie_break: TieBreak = None,
     format: Selected = "all",
     timezone: Timezone = "UTC",
@@ -335,7 +348,7 @@ def stream(
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         check_folders(files)
         options = {
-            **_match_options(queries, order_by, tie_break, type_column, format, param),
+            **_match_options(queries, order_by, tie_break, type_column, types, format, param),
             "stream": StreamOptions(
                 order="arrival" if arrival else "time",
                 buckets=buckets,
@@ -372,6 +385,7 @@ def check(
     language: LanguageOption = None,
     tie_break: TieBreak = None,
     type_column: TypeColumn = "type",
+    types: Types = None,
     format: Selected = "all",
     timezone: Timezone = "UTC",
     schema: Annotated[
@@ -389,14 +403,16 @@ def check(
         if inputs:
             columns = None if schema is None or os.path.exists(schema) else schema
             files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, columns, cast))
-            options = _match_options(queries, order_by, tie_break, type_column, format, param)
+            options = _match_options(queries, order_by, tie_break, type_column, types, format, param)
             queries.explain(read_tables(files), **options)
         else:
             queries = with_params(queries, param)
         if schema is not None and not inputs:
-            known = parse_schema(schema, checked_zone(timezone), type_column)
+            known = with_types(
+                parse_schema(schema, checked_zone(timezone), type_column), order_by or (), read_types(types)
+            )
             for one in queries.queries:
-                if one.definition.from_stream not in queries.names:
+                if not set(one.definition.from_streams).intersection(queries.names):
                     for warning in check_query(one, known, order_by or ()):
                         note_warning(warning)
         count = len(queries.queries)
@@ -426,6 +442,7 @@ def explain(
     language: LanguageOption = None,
     tie_break: TieBreak = None,
     type_column: TypeColumn = "type",
+    types: Types = None,
     format: Selected = "all",
     timezone: Timezone = "UTC",
     schema: SchemaOption = None,
@@ -453,7 +470,7 @@ def explain(
         if inputs:
             files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
             events = read_tables(files)
-            options |= _match_options(queries, order_by, tie_break, type_column, format, param)
+            options |= _match_options(queries, order_by, tie_break, type_column, types, format, param)
         if events is None and (analyze or code):
             raise UnsupportedError(
                 f"--{'analyze' if analyze else 'code'} needs events", hint="Name them with --input, and --order-by."

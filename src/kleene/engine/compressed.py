@@ -12,6 +12,7 @@ import pyarrow as pa
 from kleene.analysis.analyze import MATCH_END, analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
+from kleene.engine.column_types import attributes_of
 from kleene.engine.compiled.arrangement import ROW, ordered
 from kleene.engine.compiled.arrays.advance_counters import ADVANCE_NODES
 from kleene.engine.compiled.arrays.completions import COMPLETION_COLUMNS, COMPLETION_NODE, COMPLETION_ROW
@@ -40,7 +41,6 @@ from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.run_matches import NO_LIMIT, Expansion, judged
 from kleene.engine.compiled.run_piece import RunPiece
 from kleene.engine.events import Events
-from kleene.engine.inputs import attributes_of
 from kleene.engine.matches import FlatMatches, joined, size_of
 from kleene.engine.output import output_table
 from kleene.engine.saved_parts import require
@@ -48,7 +48,7 @@ from kleene.engine.snapshot import pack, unpack
 from kleene.errors import SnapshotError
 from kleene.ir.query import QueryDefinition
 from kleene.ir.text import query_text
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 
 MATCH_COUNT, STRUCTURE = "match_count", "structure"
 AT_ONCE = 4096
@@ -258,6 +258,7 @@ class CompressedRow:
                 "order_by": list(query.order_by),
                 "type_column": query.schema.type_column,
                 "by_type": by_type,
+                "other_types": None if query.schema.other_types is None else sorted(query.schema.other_types),
             }
         )
 
@@ -327,7 +328,8 @@ def expand(structure: bytes, parse: Callable[[str], QueryDefinition]) -> pa.Tabl
 def _query(parts: Mapping[str, Any], parse: Callable[[str], QueryDefinition]) -> AnalyzedQuery:
     by_type = parts["by_type"]
     types = None if by_type is None else tuple((name, frozenset(names)) for name, names in by_type)
-    schema = Schema(attributes_of(parts["events"].schema), parts["type_column"], types)
+    others = None if parts["other_types"] is None else frozenset(parts["other_types"])
+    schema = EventSchema(attributes_of(parts["events"].schema), parts["type_column"], types, others)
     return analyze(parse(parts["query"]), schema, tuple(parts["order_by"]))
 
 

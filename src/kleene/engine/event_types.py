@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.engine.events import TYPE_OF_EVENT
 from kleene.errors import did_you_mean, listed, printable
 from kleene.plan.plan import Plan
 from kleene.wording import said
@@ -25,7 +26,8 @@ def type_notes(plan: Plan, table: pa.Table, is_empty: bool) -> Iterator[str]:
     if not isinstance(query, AnalyzedQuery) or query.schema is None or not table.num_rows:
         return
     name = query.schema.type_column
-    if name is None or not pa.types.is_string(table.column(name).type):
+    is_known = query.schema.event_types is not None  # then analysis has looked
+    if name is None or is_known or not pa.types.is_string(table.column(name).type):
         return
     column = table.column(name)
     parts = [part.types for part in query.components] + [part.types for part in query.negations]
@@ -36,7 +38,8 @@ def type_notes(plan: Plan, table: pa.Table, is_empty: bool) -> Iterator[str]:
         notes = missing_types(missing, column.unique().slice(0, MOST_TYPES).to_pylist(), is_empty)
         way_out = said(python="type_column=None", shell="--type-column with another column")
         is_alone = f" If the column '{printable(name)}' does not tell the type of an event, use {way_out}."
-        yield from (note + (is_alone if len(wanted) == 1 else "") for note in notes)
+        is_asked = len(wanted) == 1 and name != TYPE_OF_EVENT
+        yield from (note + (is_alone if is_asked else "") for note in notes)
 
 
 def missing_types(missing: list[str], types: list[str | None], is_empty: bool) -> Iterator[str]:

@@ -30,8 +30,8 @@ from kleene.schema import (
     ArrayType,
     DecimalType,
     DurationType,
+    EventSchema,
     MapType,
-    Schema,
     StructType,
     TimestampType,
     Type,
@@ -48,7 +48,7 @@ class Events:
     """A table of events, already sorted; columns are converted when they are first read."""
 
     table: pa.Table
-    schema: Schema
+    schema: EventSchema
     order_by: tuple[str, ...]
     _columns: dict[str, list[PlainValue]] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ class Events:
 
     def types(self) -> list[str | None] | None:
         """The type of each event, or None where every event is of the one type that the pattern names."""
-        name = TYPE_OF_EVENT if self.schema.by_type is not None else self.schema.type_column
+        name = self.schema.type_column
         if name is None:
             return None
         column: list[str | None] = self.table.column(name).to_pylist()

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from kleene.engine.attributes_by_type import refuse_for_inputs, schema_of_table, with_own_attributes
+from kleene.engine.column_types import attributes_of
 from kleene.engine.events import TYPE_OF_EVENT, check_order_key
 from kleene.engine.nested import nested_columns, with_nested
+from kleene.engine.several import TYPE_FIELD, column_or_nulls, schema_of_inputs, unified_schema
 from kleene.engine.sorting import sorted_table
 from kleene.engine.sources import Source, first_line, make_source
-from kleene.engine.unencoded import is_list, unencoded, unencoded_type
+from kleene.engine.unencoded import unencoded, unencoded_type
 from kleene.errors import KleeneError, SchemaError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.paths import Mention, mentions, path_of, spoken
 from kleene.ir.query import Measure, QueryDefinition
-from kleene.schema import (
-    BOOLEAN,
-    DATE,
-    FLOAT,
-    INTEGER,
-    MOST_DECIMAL_DIGITS,
-    NULL,
-    STRING,
-    TIME,
-    OpaqueType,
-    Schema,
-    Type,
-    array,
-    decimal,
-    duration,
-    is_plain,
-    map_of,
-    struct,
-    timestamp,
-)
+from kleene.options.schema import Schema
+from kleene.schema import EventSchema
 from kleene.wording import said
 
 DEFAULT_TYPE_COLUMN = "type"
-TYPE_FIELD = pa.field(TYPE_OF_EVENT, pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +59,14 @@ def column_names(given: object, argument: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """Events that are not read yet: what is known of their columns, and a way to read some of them, in input order."""
+    """Events that are not read yet: what is known of their columns, and a way to read some of them, in input order.
+
+    `order` is what puts them in order once they are read.
+    """
 
     columns: pa.Schema
-    schema: Schema
+    schema: EventSchema
+    order: OrderKey
     read: Callable[[Sequence[str]], pa.Table]
     ordered: frozenset[str] = frozenset()  # categories with an order of their own
 
@@ -124,9 +112,15 @@ def _gives_out_events(definition: QueryDefinition) -> bool:
 
 
 def open_events(
-    events: object, order: OrderKey, type_column: str | None, definition: QueryDefinition | None = None
+    events: object,
+    order: OrderKey,
+    type_column: str | None,
+    definition: QueryDefinition | None = None,
+    given: Schema | None = None,
 ) -> EventSource:
     """The events of a SASE query, or of any query where none is named; only the columns that it reads must be in order.
+
+    `given` says which attributes the events of each type in a table have.
 
     >>> source = open_events(pa.table({"type": ["B", "A"], "t": [2, 1]}), OrderKey(("t",)), "type")
     >>> source.schema.type_column, source.read(["t"]).to_pydict()
@@ -135,19 +129,29 @@ def open_events(
     used = mentioned_names(definition, order, type_column)
     if isinstance(events, Mapping):
         _check_inputs(events)
+        refuse_for_inputs(given)
         opened = {
             name: _opened(part, f"input '{printable(name)}'", order, definition, used) for name, part in events.items()
         }
         hidden = frozenset(added for _, names in opened.values() for added in names)
-        return _several({name: source for name, (source, _) in opened.items()}, used, hidden)
+        return _several({name: source for name, (source, _) in opened.items()}, order, used, hidden)
     source, hidden = _opened(events, "the input", order, definition, used)
     columns = source.columns
-    return EventSource(
-        columns,
-        Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=hidden),
-        source.read,
-        source.ordered,
-    )
+    schema = schema_of_table(columns, checked_type_column(columns, type_column), order.columns, given, hidden)
+    return EventSource(columns, schema, order, _masked(source.read, schema), source.ordered)
+
+
+def _masked(read: Callable[[Sequence[str]], pa.Table], schema: EventSchema) -> Callable[[Sequence[str]], pa.Table]:
+    """The reading, with NULL for attributes that the type of an event lacks."""
+    type_column = schema.type_column
+    if schema.by_type is None or type_column is None:
+        return read
+
+    def masked(names: Sequence[str]) -> pa.Table:
+        table = read(names if type_column in names else [*names, type_column])
+        return with_own_attributes(table, schema).select(list(names))
+
+    return masked
 
 
 def open_rows(events: object, definition: QueryDefinition | None = None) -> EventSource:
@@ -156,8 +160,8 @@ def open_rows(events: object, definition: QueryDefinition | None = None) -> Even
         raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the table itself.")
     used = mentioned_names(definition, OrderKey(()))
     source, hidden = _opened(events, "the input", None, definition, used)
-    schema = Schema(attributes_of(source.columns), hidden=hidden)
-    return EventSource(source.columns, schema, source.read, source.ordered)
+    schema = EventSchema(attributes_of(source.columns), hidden=hidden)
+    return EventSource(source.columns, schema, OrderKey(()), source.read, source.ordered)
 
 
 def read_rows(events: object) -> pa.Table:
@@ -166,14 +170,16 @@ def read_rows(events: object) -> pa.Table:
     return source.read(source.columns.names)
 
 
-def read_events(events: object, order: OrderKey, type_column: str | None) -> tuple[pa.Table, Schema]:
+def read_events(
+    events: object, order: OrderKey, type_column: str | None, given: Schema | None = None
+) -> tuple[pa.Table, EventSchema]:
     """All columns of the events, in their order, and what is known of them.
 
     >>> table, schema = read_events(pa.table({"type": ["B", "A"], "t": [2, 1]}), OrderKey(("t",)), "type")
     >>> table.column("type").to_pylist(), schema.type_column
     (['A', 'B'], 'type')
     """
-    source = open_events(events, order, type_column)
+    source = open_events(events, order, type_column, given=given)
     return in_order(source.read(source.columns.names), order), source.schema
 
 
@@ -285,60 +291,6 @@ def check_names(names: Sequence[str], what: str) -> None:
         raise SchemaError(f"{what} has a column '{TYPE_OF_EVENT}', a name that Kleene uses", hint="Rename it.")
 
 
-def attributes_of(schema: pa.Schema) -> tuple[tuple[str, Type], ...]:
-    return tuple((column.name, attribute_type(column.type)) for column in schema)
-
-
-def attribute_type(type_: pa.DataType) -> Type:
-    """What Kleene computes with for a column of the Arrow type."""
-    if pa.types.is_dictionary(type_):
-        return attribute_type(type_.value_type)
-    if pa.types.is_integer(type_):
-        if pa.types.is_uint64(type_):
-            return decimal(0)  # it may hold what no signed integer can
-        return INTEGER
-    if pa.types.is_floating(type_):
-        return FLOAT
-    if pa.types.is_decimal(type_):
-        if type_.precision > MOST_DECIMAL_DIGITS or not 0 <= type_.scale <= MOST_DECIMAL_DIGITS:
-            return OpaqueType(str(type_), f"Cast it to a decimal of at most {MOST_DECIMAL_DIGITS} digits, or to float.")
-        return decimal(type_.scale)
-    if pa.types.is_timestamp(type_):
-        return timestamp(type_.tz, "ns" if type_.unit == "ns" else "us")
-    if pa.types.is_duration(type_):
-        return duration("ns" if type_.unit == "ns" else "us")
-    simple: tuple[tuple[Any, Type], ...] = (
-        (pa.types.is_boolean, BOOLEAN),
-        (pa.types.is_string, STRING),
-        (pa.types.is_date, DATE),
-        (pa.types.is_time, TIME),
-        (pa.types.is_null, NULL),
-    )
-    for is_kind, found in simple:
-        if is_kind(type_):
-            return found
-    opaque = OpaqueType(str(type_), "Cast it to a number, a string, a boolean, a date or a timestamp first.")
-    return _nested_type(type_) or opaque
-
-
-def _nested_type(type_: pa.DataType) -> Type | None:
-    """The type of values that have parts; None if some of the parts cannot be computed with."""
-    if pa.types.is_map(type_):
-        parts = [attribute_type(type_.key_type), attribute_type(type_.item_type)]
-        return map_of(*parts) if is_plain(parts[0]) and _is_known(parts) else None
-    if is_list(type_):
-        element = attribute_type(type_.value_type)
-        return array(element) if _is_known([element]) else None
-    if pa.types.is_struct(type_):
-        fields = [(field.name, attribute_type(field.type)) for field in type_]
-        return struct(fields) if fields and _is_known(inner for _, inner in fields) else None
-    return None
-
-
-def _is_known(types: Iterable[Type]) -> bool:
-    return not any(isinstance(type_, OpaqueType) for type_ in types)
-
-
 def checked_type_column(schema: pa.Schema, type_column: str | None) -> str | None:
     """The type column, if the input has it; one that the caller named must exist."""
     if type_column is None:
@@ -386,7 +338,9 @@ def check_order_columns(
             )
 
 
-def _several(sources: dict[str, Source], used: Mentioned | None, hidden: frozenset[str]) -> EventSource:
+def _several(
+    sources: dict[str, Source], order: OrderKey, used: Mentioned | None, hidden: frozenset[str]
+) -> EventSource:
     """Several inputs by event type as one: all columns of all of them, and the type of each event."""
     schemas = {name: source.columns for name, source in sources.items()}
     unified = unified_schema(schemas, used)
@@ -398,55 +352,10 @@ def _several(sources: dict[str, Source], used: Mentioned | None, hidden: frozens
             own = source.columns.names
             # Some column is always read, since the number of rows is known by it.
             table = source.read([field.name for field in wanted if field.name in own] or own[:1])
-            columns = [_column_or_nulls(table, column, name) for column in wanted]
+            columns = [column_or_nulls(table, column, name) for column in wanted]
             columns.append(pa.array([name] * table.num_rows, pa.string()))
             parts.append(pa.table(columns, schema=pa.schema([*wanted, TYPE_FIELD])))
         return pa.concat_tables(parts)
 
-    return EventSource(pa.schema([*unified, TYPE_FIELD]), schema_of_inputs(schemas, unified, hidden), read)
-
-
-def _column_or_nulls(table: pa.Table, column: pa.Field, input_name: str) -> pa.ChunkedArray | pa.Array:
-    if column.name not in table.column_names:
-        return pa.nulls(table.num_rows, column.type)
-    values = table.column(column.name)
-    try:
-        return values if values.type.equals(column.type) else values.cast(column.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaError(
-            f"the attribute '{printable(column.name)}' is {values.type} in '{printable(input_name)}', whose values "
-            f"do not all fit {column.type}, the type for all inputs: {first_line(error)}",
-            hint="Cast the attribute to one type in all inputs.",
-        ) from None
-
-
-def schema_of_inputs(
-    schemas: Mapping[str, pa.Schema], unified: pa.Schema, hidden: frozenset[str] = frozenset()
-) -> Schema:
-    by_type = tuple((name, frozenset(schema.names)) for name, schema in schemas.items())
-    return Schema(attributes_of(unified), by_type=by_type, hidden=hidden)
-
-
-def unified_schema(schemas: Mapping[str, pa.Schema], used: Mentioned | None = None) -> pa.Schema:
-    """All columns of all inputs; one that several have and that is used needs a type that holds the values of each."""
-    found: dict[str, tuple[str, pa.Field]] = {}
-    for input_name, schema in schemas.items():
-        for column in schema:
-            if column.name not in found:
-                found[column.name] = (input_name, column)
-                continue
-            if used is not None and column.name not in used:
-                continue
-            earlier_input, earlier = found[column.name]
-            try:
-                unified = pa.unify_schemas(
-                    [pa.schema([earlier]), pa.schema([column])], promote_options="permissive"
-                ).field(0)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-                raise SchemaError(
-                    f"the attribute '{printable(column.name)}' is {earlier.type} in input '{printable(earlier_input)}' "
-                    f"and {column.type} in input '{printable(input_name)}'",
-                    hint="Cast one of them so that both are of one type, or rename one.",
-                ) from None
-            found[column.name] = (earlier_input, unified)
-    return pa.schema([pa.field(column.name, column.type) for _, column in found.values()])
+    columns = pa.schema([*unified, TYPE_FIELD])
+    return EventSource(columns, schema_of_inputs(schemas, unified, hidden), order, read)

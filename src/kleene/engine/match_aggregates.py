@@ -20,7 +20,7 @@ from kleene.engine.compiled.loading import SharedLoops
 from kleene.engine.output import arrow_field, arrow_numbers, arrow_values, taken
 from kleene.ir import expr as ir
 from kleene.ir.aggregates import aggregated_variable
-from kleene.schema import BOOLEAN, FLOAT, LARGEST_INTEGER, STRING, DecimalType, OpaqueType, Schema, Type
+from kleene.schema import BOOLEAN, FLOAT, LARGEST_INTEGER, STRING, DecimalType, EventSchema, OpaqueType, Type
 
 _SPREADS = ("stddev", "stddev_pop", "var_samp", "var_pop")
 _TAKING = ("any_value", "max", "max_by", "min", "min_by")
@@ -85,7 +85,7 @@ class MatchAggregates:
     def __init__(
         self,
         table: pa.Table,
-        schema: Schema,
+        schema: EventSchema,
         order: Array,
         rows_of: Callable[[str | None], RowsOfMatches],
         loops: SharedLoops,

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.compiled.columns import of_one_event
-from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
 from kleene.ir.may_fail import may_fail
 from kleene.ir.options import RowsPerMatch, Selection, Strategy, WindowUnit
 from kleene.remembered import remembered
-from kleene.schema import BOOLEAN, STRING, Schema
+from kleene.schema import BOOLEAN, STRING, EventSchema
 
 
 def columns_read(query: AnalyzedQuery | AnalyzedRowPattern, names: Sequence[str], order: Iterable[str]) -> list[str]:
@@ -30,17 +29,18 @@ def _own_columns(query: AnalyzedQuery | AnalyzedRowPattern, names: tuple[str, ..
     return frozenset(_of_rows(query, names) if isinstance(query, AnalyzedRowPattern) else _of_events(query))
 
 
-def type_column_of(schema: Schema | None) -> str | None:
+def type_column_of(schema: EventSchema | None) -> str | None:
     """The column that tells the type of an event, if there is one."""
-    return None if schema is None else TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
+    return None if schema is None else schema.type_column
 
 
 def _of_events(query: AnalyzedQuery) -> Iterator[str]:
     schema = query.schema
     assert schema is not None
-    yield TYPE_OF_EVENT
     if schema.type_column is not None:
         yield schema.type_column
+    if schema.kind_column is not None:
+        yield schema.kind_column
     yield from query.key
     yield from (test.attribute for test in query.definition.equivalence_tests)
     for component in query.components:

@@ -228,8 +228,11 @@ class _Partition:
     def _is_missing(self, event: int, attribute: str) -> bool:
         if self.types is None:
             return False
-        event_type = self.types[event]
-        return event_type is None or not self.events.schema.has(event_type, attribute)
+        schema = self.events.schema
+        if schema.kind_column is None:
+            return schema.lacks(self.types[event], attribute)
+        kind = self.events.table.column(schema.kind_column)[self.positions[event]].as_py()
+        return schema.lacks(kind, attribute)
 
     # --- finished matches ----------------------------------------------------------------------------------------
 

@@ -35,8 +35,8 @@ from kleene.engine.spilling import PLACE, ByPlace, Sorter
 from kleene.ir.options import RowsPerMatch
 from kleene.plan.plan import Plan
 from kleene.schema import (
+    EventSchema,
     OpaqueType,
-    Schema,
     is_plain,
 )
 
@@ -190,7 +190,7 @@ def with_match_ids(
     return table.append_column(MATCH_ID, _match_ids(events, matches, names, plan.query.schema))
 
 
-def _match_ids(events: pa.Table, matches: FlatMatches, names: Sequence[str], schema: Schema) -> pa.Array:
+def _match_ids(events: pa.Table, matches: FlatMatches, names: Sequence[str], schema: EventSchema) -> pa.Array:
     """For each match 32 hexadecimal digits, made of the values of its events in these columns, by variable.
 
     Matches of events that do not differ in any of the columns have the same.
@@ -207,7 +207,7 @@ def _match_ids(events: pa.Table, matches: FlatMatches, names: Sequence[str], sch
     return pa.array(ids, pa.string())
 
 
-def _texts(table: pa.Table, name: str, schema: Schema) -> list[str]:
+def _texts(table: pa.Table, name: str, schema: EventSchema) -> list[str]:
     type_ = schema.type_of(name) if name in schema else OpaqueType("", "")
     if not is_plain(type_):
         return [repr(value) for value in table.column(name).to_pylist()]

@@ -14,10 +14,10 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
+from kleene.engine.column_types import attribute_type
 from kleene.engine.compiled.row_search import FoundRows, row_matches
 from kleene.engine.events import check_order_key, plain_values
 from kleene.engine.frames import frame_ends
-from kleene.engine.inputs import attribute_type
 from kleene.engine.output import arrow_type, arrow_values
 from kleene.engine.regex_reference import regex_rows
 from kleene.engine.row_aggregates import distinct_key
@@ -28,7 +28,7 @@ from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import RowsPerMatch, Selection
-from kleene.schema import Schema, Type
+from kleene.schema import EventSchema, Type
 
 ROWS_AT_ONCE = 1 << 16
 """How many rows of the output the interpreter holds."""
@@ -173,7 +173,7 @@ def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:
 
 
 def _plain_columns(
-    expressions: list[ir.Expr], schema: Schema, table: pa.Table, further: dict[str, Type] | None = None
+    expressions: list[ir.Expr], schema: EventSchema, table: pa.Table, further: dict[str, Type] | None = None
 ) -> dict[str, list[PlainValue]]:
     names = {node.name for item in expressions for node in ir.walk(item) if isinstance(node, ir.Attribute)}
     types = {name: schema.type_of(name) for name in names} | (further or {})

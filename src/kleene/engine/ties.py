@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence as Listed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -125,11 +125,13 @@ def _looks_around(query: AnalyzedRowPattern) -> bool:
     return any(isinstance(node, (ir.Navigation, ir.MatchNumber)) for one in expressions for node in ir.walk(one))
 
 
-def tie_notes(plan: Plan, table: pa.Table, has_tie_break: bool) -> tuple[str, ...]:
-    """What is to be told of ties in a table in this process."""
+def tie_notes(plan: Plan, table: pa.Table, has_tie_break: bool, order: Listed[str] = ()) -> tuple[str, ...]:
+    """What is to be told of ties in a table in this process; `order` is what the user calls the order, if not so."""
     rule = tie_rule(plan, tuple(table.column_names), has_tie_break)
     count = 0 if rule is None else count_ties(table, rule)
-    return () if rule is None or not count else (rule.told(count, IN_PROCESS),)
+    if rule is None or not count:
+        return ()
+    return (replace(rule, order=tuple(order) or rule.order).told(count, IN_PROCESS),)
 
 
 def count_ties(table: pa.Table, rule: TieRule) -> int:

@@ -47,7 +47,7 @@ def _parts(query: QueryDefinition) -> dict[str, Any]:
         "max_length": query.max_length,
         "having": query.having,
         "measures": query.measures,
-        "streams": (query.from_stream, query.into_stream),
+        "streams": (query.from_streams, query.into_stream),
     }
 
 

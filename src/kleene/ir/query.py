@@ -91,7 +91,7 @@ class QueryDefinition:
     having: Expr | None = None
     measures: tuple[Measure, ...] | None = None
     grouping: Grouping | None = None  # where measures are over all matches, and not of each
-    from_stream: str | None = None
+    from_streams: tuple[str, ...] = ()  # none is the input of the program
     into_stream: str | None = None
     selection: Selection = Selection.EVERY_RUN
     partition_by: tuple[Expr, ...] = ()
@@ -106,7 +106,7 @@ class QueryDefinition:
     source: SourceText = field(default=SourceText(""), compare=False, repr=False)
     # Where the strategy and the streams stand in the text, for errors about them.
     strategy_span: Span = field(default=NO_SPAN, compare=False, repr=False)
-    from_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    from_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     into_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
     @property

@@ -299,7 +299,8 @@ def query_text(query: QueryDefinition) -> str:
     """The query as SASE+ text that parses to an equal query."""
     elements = query.components
     pattern = ", ".join(map(_component_text, elements))
-    lines = [f"FROM {name_text(query.from_stream, allow_dash=True)}"] if query.from_stream else []
+    names = ", ".join(name_text(name, allow_dash=True) for name in query.from_streams)
+    lines = [f"FROM {names}"] if names else []
     lines.append(f"PATTERN SEQ({pattern})")
     tests = [equivalence_text(test) for test in query.equivalence_tests]
     conditions = "\n  AND ".join(tests + [_text(predicate, _AND + 1) for predicate in query.predicates])

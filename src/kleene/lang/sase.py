@@ -130,7 +130,8 @@ class _Builder(ExpressionBuilder):
         return definition
 
     def from_clause(self, _: Meta, children: Children) -> dict[str, object]:
-        return {"from_stream": str(children[1]), "from_span": children[1].span}
+        names = children[1:]
+        return {"from_streams": tuple(map(str, names)), "from_spans": tuple(name.span for name in names)}
 
     def into_clause(self, _: Meta, children: Children) -> dict[str, object]:
         return {"into_stream": str(children[1]), "into_span": children[1].span}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,6 +24,7 @@ from kleene.engine.needs import columns_read, useful_event
 from kleene.engine.run import result_schema
 from kleene.engine.sorting import is_sortable
 from kleene.engine.ties import tie_rule
+from kleene.engine.together import Together
 from kleene.errors import AnalysisError, UnsupportedError, listed
 from kleene.ir import expr as ir
 from kleene.ir.paths import spoken
@@ -34,14 +36,15 @@ from kleene.schema import TimestampType
 from kleene.spark.clock import with_clock
 from kleene.spark.foreign_code import check_definition
 from kleene.spark.layouts.choosing import Layout, choose_layout
-from kleene.spark.layouts.stream import choose_stream, is_stream, upstream_of
+from kleene.spark.layouts.stream import choose_stream, is_stream, joined, upstream_of, upstream_of_events
 from kleene.spark.names import distinctly_named
 from kleene.spark.nested import with_nested
 from kleene.spark.notes import with_notes_of
 from kleene.spark.output import MATCH_ORDER, Output
 from kleene.spark.reads import Reads
 from kleene.spark.schema import has_map
-from kleene.spark.source import prepare_rows, read_frames, session_zone, with_keys
+from kleene.spark.source import SparkInput, prepare_rows, read_frames, session_zone, with_keys
+from kleene.spark.together import read_together
 from kleene.spark.watching import watch_jobs
 from kleene.spark.workers import check_workers
 
@@ -77,24 +80,25 @@ class Job:
         return found if named is found else with_notes_of([found], named)
 
 
-def make_job(
-    call: Call, events: Events, *, is_read: bool = False, before: Job | None = None, allow_jvm_calls: bool = False
-) -> Job:
+def make_job(call: Call, events: Events | Together, *, is_read: bool = False, allow_jvm_calls: bool = False) -> Job:
     """The job, of which nothing runs yet.
 
-    In a program, `before` is the job whose matches are the events, if there is one. A result that `is_read` by another
-    query carries its times, and its order in a column that is not an attribute.
+    In a program, a query may read several streams together, of which those that queries make are their jobs. A result
+    that `is_read` by another query carries its times, and its order in a column that is not an attribute.
     """
-    given, on_stream, order = call.spark or SparkOptions(), call.stream or StreamOptions(), call.order
-    is_streaming = is_stream(events)
+    if isinstance(events, Together):
+        return _job_on_streams(call, events, is_read)
+    given, order = call.spark or SparkOptions(), call.order
+    is_streaming, on_stream = is_stream(events), call.stream or StreamOptions()
     warn(zone_notes(call.definition, events))
     events, nested = with_nested(events, call.definition, order)
-    if is_streaming and before is None and not (is_row_pattern(call.definition) and not call.definition.order_by):
+    if is_streaming and not (is_row_pattern(call.definition) and not call.definition.order_by):
         events = with_clock(events, call.definition, order, on_stream.watermark, on_stream.max_ahead)
 
     def choose(frame: DataFrame, plan: Plan, reads: Reads, output: Output) -> Layout:
         if is_streaming:
-            return choose_stream(events, frame, plan, reads, output, on_stream, upstream_of(before))
+            upstream = upstream_of_events(events, reads.time_column, on_stream)
+            return choose_stream(frame, plan, reads, output, on_stream, upstream)
         return choose_layout(frame, plan, reads, given)
 
     if is_row_pattern(call.definition):
@@ -106,17 +110,49 @@ def make_job(
         if not allow_jvm_calls:
             check_definition(call.definition)
         return _job_on_rows(call, events, nested, choose)
-    source = read_frames(events, order, call.type_column, call.definition, nested)
-    plan = call.plan(analyze(call.definition, source.schema, order.order_by))
-    reads = reads_of_events(plan, source.columns, order, given.pushdown)
+    source = read_frames(events, order, call.type_column, call.definition, nested, call.schema)
+    return _job_on_events(call, source, is_read, choose)
+
+
+def _job_on_streams(call: Call, events: Together, is_read: bool) -> Job:
+    """The job for a query that reads the matches of others, or several inputs."""
+    given, on_stream = call.spark or SparkOptions(), call.stream or StreamOptions()
+    jobs: dict[str, Job] = {stream.name: stream.events for stream in events.streams if stream.is_composite}
+    matches: dict[str, DataFrame] = {name: job.matches() for name, job in jobs.items()}
+    frames: dict[Any, DataFrame] = {**events.inputs, **matches}
+    is_streaming = is_stream(frames)
+    warn(zone_notes(call.definition, frames))
+    upstream = [upstream_of(job) for job in jobs.values()] if is_streaming else []
+
+    def clocked(primitive: Events) -> Events:
+        if not is_streaming or not call.order.order_by:  # what is amiss then is told when columns are looked at
+            return primitive
+        timed = with_clock(primitive, call.definition, call.order, on_stream.watermark, on_stream.max_ahead)
+        upstream.append(upstream_of_events(timed, call.order.order_by[0], on_stream))
+        return timed
+
+    def choose(frame: DataFrame, plan: Plan, reads: Reads, output: Output) -> Layout:
+        if is_streaming:
+            return choose_stream(frame, plan, reads, output, on_stream, joined(upstream))
+        return choose_layout(frame, plan, reads, given)
+
+    source = read_together(events, matches, call, clocked)
+    return _job_on_events(replace(call, order=source.order), source, is_read, choose)
+
+
+def _job_on_events(call: Call, source: SparkInput, is_read: bool, choose: Choose) -> Job:
+    on_stream = call.stream or StreamOptions()
+    plan = call.plan(analyze(call.definition, source.schema, source.order.order_by))
+    reads = reads_of_events(plan, source.columns, source.order, (call.spark or SparkOptions()).pushdown)
+    reads = replace(reads, time_name=source.time_name)
     output = output_of_events(call, plan, reads, is_read)
-    if is_streaming and on_stream.timeouts:
+    if source.frame.isStreaming and on_stream.timeouts:
         output = output.with_timeouts()
     layout = choose(source.frame, plan, reads, output)
     return Job(frame=source.frame, plan=plan, reads=reads, layout=layout, output=output)
 
 
-def zone_notes(definition: QueryDefinition, events: Events) -> Iterator[str]:
+def zone_notes(definition: QueryDefinition, events: DataFrame | Mapping[Any, DataFrame]) -> Iterator[str]:
     """What to tell where the query writes times out, which are in UTC, and the session reads such times otherwise."""
     frame = next(iter(events.values()), None) if isinstance(events, Mapping) else events
     zone = "UTC" if frame is None else session_zone(frame)

@@ -21,7 +21,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, OrderingColumn, Par
 
 from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern
-from kleene.call import read_call
+from kleene.call import check_reads_one, read_call
 from kleene.errors import KleeneError, SchemaError, UnsupportedError, listed, printable, shown
 from kleene.ir.query import QueryDefinition
 from kleene.lang import match_recognize, sase
@@ -142,6 +142,7 @@ class Arguments:
         if self.language == "sase":
             found = sase.parse(self.text)
             analyze(found)
+            check_reads_one(found)
             return found
         found = match_recognize.parse(self.text)
         analyze_row_pattern(found)

@@ -35,17 +35,23 @@ class Reads:
     needs_key: bool = False  # whether an event without a key is of no use
     useful: ir.Expr | None = None  # what holds for all events that are of use
     is_by_all: bool = False  # whether the order is by all columns, since the query gives none
+    time_name: str | None = None  # what the user calls the time, if the column is called otherwise
 
     @property
     def time_column(self) -> str:
         return self.order[0].name
+
+    @property
+    def shown_time(self) -> str:
+        return self.time_name or self.time_column
 
     def type_of(self, name: str) -> pa.DataType:
         return self.columns.field(name).type
 
     def lines(self) -> list[str]:
         """For EXPLAIN."""
-        lines = [f"columns    {', '.join(self.columns.names)}"]
+        shown = (name for name in self.columns.names if not name.startswith("__kleene_"))
+        lines = [f"columns    {', '.join(shown)}"]
         if self.is_by_all:
             lines.append(f"order      by all columns: {', '.join(item.name for item in self.order)}")
         return lines if self.useful is None else [*lines, f"filter     {expression_text(self.useful)}"]
@@ -65,11 +71,11 @@ def choose_sort(reads: Reads) -> Sort:
     if reads.is_by_all:
         return Sort(False, "in Spark, by all columns: the query has no ORDER BY")
     if first not in reads.strict or not has_order_numbers(reads.type_of(first)):
-        return Sort(False, f"in Spark: {first} is not a number or a time that is always there")
+        return Sort(False, f"in Spark: {reads.shown_time} is not a number or a time that is always there")
     nested = next((column.name for column in reads.columns if not is_sortable(column.type)), None)
     if nested is not None:
         return Sort(False, f"in Spark: {nested} is a nested column, and may decide between equal order keys")
-    return Sort(True, f"in the tasks, by {first}")
+    return Sort(True, f"in the tasks, by {reads.shown_time}")
 
 
 def events_read(frame: DataFrame, reads: Reads, kept: Column | None = None) -> DataFrame:

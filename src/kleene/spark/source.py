@@ -17,26 +17,27 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern, check_measure_names
 from kleene.call import Call
+from kleene.engine.attributes_by_type import refuse_for_inputs, schema_of_table, types_without
+from kleene.engine.column_types import attributes_of
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import (
     Mentioned,
     OrderKey,
-    attributes_of,
     check_input_names,
     check_names,
     check_order_columns,
     checked_type_column,
     mentioned_names,
-    schema_of_inputs,
-    unified_schema,
 )
 from kleene.engine.needs import columns_read
 from kleene.engine.output import arrow_type
 from kleene.engine.rows import with_computed_keys
+from kleene.engine.several import schema_of_inputs, unified_schema
 from kleene.errors import SchemaError, listed, printable
 from kleene.ir.query import QueryDefinition
+from kleene.options.schema import Schema
 from kleene.plan.plan import Plan
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from kleene.spark.double_quotes import with_strings
 from kleene.spark.foreign import Prepared, prepare_foreign
 from kleene.spark.names import plain_names, plain_schema, quoted_column
@@ -47,11 +48,13 @@ from kleene.spark.tasks.task import table_of
 
 @dataclass(frozen=True, slots=True)
 class SparkInput:
-    """One DataFrame of all events, and what is known of its columns."""
+    """One DataFrame of all events, what is known of its columns, and which of them put the events in order."""
 
     frame: DataFrame
     columns: pa.Schema
-    schema: Schema
+    schema: EventSchema
+    order: OrderKey
+    time_name: str | None = None  # what the user calls the time, if the column is called otherwise
 
 
 def read_frames(
@@ -60,16 +63,37 @@ def read_frames(
     type_column: str | None,
     definition: QueryDefinition,
     nested: frozenset[str] = frozenset(),
+    given: Schema | None = None,
 ) -> SparkInput:
-    """The events of a SASE query; `nested` are columns that were made for parts of others."""
+    """The events of a SASE query.
+
+    nested: columns that were made for parts of others.
+    given: which attributes the events of each type in a table have.
+    """
     used = mentioned_names(definition, order, type_column)
     if isinstance(events, Mapping):
+        refuse_for_inputs(given)
         return _read_inputs(events, order, used, nested)
     frame = with_unique_names(events, "the input", used)
     columns = arrow_schema(frame.schema, session_zone(frame), used)
     check_order_columns(order, columns.names, "the input", hidden=nested)
-    found = Schema(attributes_of(columns), checked_type_column(columns, type_column), hidden=nested)
-    return SparkInput(frame, columns, found)
+    known_type = checked_type_column(columns, type_column)
+    found = schema_of_table(columns, known_type, order.columns, given, nested)
+    return SparkInput(_with_own_attributes(frame, columns, found), columns, found, order)
+
+
+def _with_own_attributes(frame: DataFrame, columns: pa.Schema, schema: EventSchema) -> DataFrame:
+    """The frame, with NULL for each attribute that the type of an event lacks."""
+    if schema.by_type is None or schema.type_column is None:
+        return frame
+    event_type = quoted_column(schema.type_column)
+    masked = {}
+    for name in columns.names:
+        lacking = types_without(schema, name)
+        if lacking:
+            # An event without a type keeps its values: it is of none of these types.
+            masked[name] = F.when(~event_type.isin(lacking) | event_type.isNull(), quoted_column(name))
+    return frame.withColumns(masked) if masked else frame
 
 
 def _read_inputs(
@@ -84,16 +108,14 @@ def _read_inputs(
         check_order_columns(order, frame.columns, f"input '{name}'")
     unified = unified_schema(schemas, used)
     if frames:
-        twice = _alike(unified.names, next(iter(frames.values())))
-        if twice:
-            raise _too_alike(twice, "the inputs")
+        check_told_apart(unified.names, next(iter(frames.values())))
     parts = [_as_unified(frame, name, schemas[name], unified) for name, frame in frames.items()]
     together = parts[0]
     for part in parts[1:]:
         together = together.union(part)
     columns = unified.append(pa.field(TYPE_OF_EVENT, pa.string()))
     shown = {name: _as_shown(schema) for name, schema in schemas.items()}
-    return SparkInput(together, columns, schema_of_inputs(shown, _as_shown(unified), nested))
+    return SparkInput(together, columns, schema_of_inputs(shown, _as_shown(unified), nested), order)
 
 
 def with_unique_names(frame: DataFrame, what: str, used: Mentioned | None) -> DataFrame:
@@ -109,6 +131,13 @@ def with_unique_names(frame: DataFrame, what: str, used: Mentioned | None) -> Da
             raise SchemaError(f"{what} has two columns '{printable(alike[0])}'", hint="Rename one of them.")
         raise _too_alike(alike, what)
     return frame.drop(*dict.fromkeys(alike)) if alike else frame
+
+
+def check_told_apart(names: list[str], frame: DataFrame) -> None:
+    """An error if the session of the frame cannot tell columns of several inputs apart."""
+    twice = _alike(names, frame)
+    if twice:
+        raise _too_alike(twice, "the inputs")
 
 
 def _alike(names: list[str], frame: DataFrame) -> list[str]:
@@ -161,9 +190,11 @@ def prepare_rows(
         used = replace(used, exact=used.exact.union(prepared.hidden))
     columns = arrow_schema(prepared.frame.schema, zone, used)
     query = analyze_row_pattern(
-        prepared.definition, Schema(attributes_of(columns)), [*prepared.hidden, *nested], prepared.key_names
+        prepared.definition, EventSchema(attributes_of(columns)), [*prepared.hidden, *nested], prepared.key_names
     )
-    check_measure_names(definition, Schema(attributes_of(arrow_schema(events.schema, zone, used))), query.partition_by)
+    check_measure_names(
+        definition, EventSchema(attributes_of(arrow_schema(events.schema, zone, used))), query.partition_by
+    )
     return prepared, columns, call.plan(query)
 
 

@@ -14,10 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from kleene.analysis.analyze import analyze
 from kleene.analysis.row_pattern import analyze_row_pattern, is_row_pattern, warn
 from kleene.call import Call
-from kleene.engine.inputs import attributes_of, check_order_columns, checked_type_column
+from kleene.engine.attributes_by_type import schema_of_table
+from kleene.engine.column_types import attributes_of
+from kleene.engine.inputs import check_order_columns, checked_type_column
 from kleene.engine.run import result_schema
 from kleene.errors import UnsupportedError, printable
-from kleene.schema import Schema
+from kleene.schema import EventSchema
 from kleene.spark.declared import declared_columns
 from kleene.spark.foreign import refuse_foreign
 from kleene.spark.job import output_of_events, reads_of_events, reads_of_rows, row_order
@@ -38,7 +40,8 @@ def table_task(call: Call, columns: pa.Schema, pushdown: bool = False) -> TableT
     if is_row_pattern(call.definition):
         return _task_on_rows(call, columns)
     check_order_columns(call.order, columns.names, "the schema")
-    schema = Schema(attributes_of(columns), checked_type_column(columns, call.type_column))
+    type_column = checked_type_column(columns, call.type_column)
+    schema = schema_of_table(columns, type_column, call.order.columns, call.schema)
     plan = call.plan(analyze(call.definition, schema, call.order.order_by))
     if plan.pipeline is not None:
         warn(plan.pipeline.warnings)
@@ -48,7 +51,7 @@ def table_task(call: Call, columns: pa.Schema, pushdown: bool = False) -> TableT
 
 def _task_on_rows(call: Call, columns: pa.Schema) -> TableTask:
     refuse_foreign(call.definition)
-    query = analyze_row_pattern(call.definition, Schema(attributes_of(columns)))
+    query = analyze_row_pattern(call.definition, EventSchema(attributes_of(columns)))
     plan = call.plan(query)
     read, wider = columns_with_keys(columns, query)
     result, shown_names = distinctly_named(result_schema(plan, wider))

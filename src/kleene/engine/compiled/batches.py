@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kleene.engine.column_types import attribute_type
 from kleene.engine.compiled.columns import (
     Array,
     Dictionary,
@@ -21,11 +22,9 @@ from kleene.engine.compiled.columns import (
     encoded_values,
 )
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.events import TYPE_OF_EVENT
-from kleene.engine.inputs import attribute_type
 from kleene.engine.sorting import sortable
 from kleene.ir import expr as ir
-from kleene.schema import STRING, Schema, Type
+from kleene.schema import STRING, EventSchema, Type
 
 EMPTY = np.empty(0, np.int64)
 EMPTY_FLOAT = np.empty(0, np.float64)
@@ -163,7 +162,7 @@ class Arguments(NamedTuple):
 
 
 def arguments(
-    layout: Layout, table: pa.Table, schema: Schema | None, grouped: Grouped, dictionary: Dictionary
+    layout: Layout, table: pa.Table, schema: EventSchema | None, grouped: Grouped, dictionary: Dictionary
 ) -> Arguments:
     assert schema is not None
     types, arrays = _types_of(schema), list[Array]()
@@ -184,7 +183,7 @@ def arguments(
 
 
 def _column(
-    expression: ir.Expr, table: pa.Table, schema: Schema, types: dict[str, Type], dictionary: Dictionary
+    expression: ir.Expr, table: pa.Table, schema: EventSchema, types: dict[str, Type], dictionary: Dictionary
 ) -> tuple[Array, Array]:
     if isinstance(expression, ir.Attribute):
         return attribute_array(table, expression.name, types[expression.name], dictionary)
@@ -193,11 +192,12 @@ def _column(
     return computed_array(expression, table, types, dictionary)
 
 
-def _missing(wanted: MissingFrom, table: pa.Table, schema: Schema) -> Array:
-    encoded = encoded_values(table.column(TYPE_OF_EVENT))
-    lacks = [not all(schema.has(name, item) for item in wanted.attributes) for name in encoded.dictionary.to_pylist()]
-    by_type = np.array(lacks or [False], np.uint8)
-    return np.ascontiguousarray(by_type[encoded.indices.to_numpy(zero_copy_only=False)])
+def _missing(wanted: MissingFrom, table: pa.Table, schema: EventSchema) -> Array:
+    assert schema.presence_column is not None
+    encoded = encoded_values(table.column(schema.presence_column))
+    lacks = [any(schema.lacks(kind, item) for item in wanted.attributes) for kind in encoded.dictionary.to_pylist()]
+    by_type = np.array([*lacks, True], np.uint8)  # the last is that of events without a type
+    return np.ascontiguousarray(by_type[encoded.indices.fill_null(len(lacks)).to_numpy(zero_copy_only=False)])
 
 
 def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
@@ -207,10 +207,10 @@ def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
     return Arguments((ranks, *moved), given.integers, given.floats)
 
 
-def _types_of(schema: Schema) -> dict[str, Type]:
+def _types_of(schema: EventSchema) -> dict[str, Type]:
     found = dict(schema.attributes)
-    if schema.by_type is not None:
-        found[TYPE_OF_EVENT] = STRING
+    if schema.type_column is not None:
+        found.setdefault(schema.type_column, STRING)
     return found
 
 

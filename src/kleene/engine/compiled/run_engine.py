@@ -47,7 +47,6 @@ from kleene.engine.compiled.registers import forget_strings
 from kleene.engine.compiled.run_matches import WORK_AT_ONCE, Expansion, backtracked, judged
 from kleene.engine.compiled.run_piece import RunPiece, too_many_runs
 from kleene.engine.compiled.sase import Generated, generate
-from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.matches import FlatMatches, FoundMatches, joined, size_of, whole_events
 from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import SavedParts, require, require_within
@@ -156,8 +155,11 @@ class RunProgress(KeepingProgress):
         query = self.engine.query
         columns = [column.expression for column in self.engine.generated(self.nullable).layout.columns]
         read = {node.name for item in columns for node in ir.walk(item) if isinstance(node, ir.Attribute)}
-        types = [TYPE_OF_EVENT] if any(isinstance(item, MissingFrom) for item in columns) else []
-        return sorted({*read, query.order_by[0], *query.partition_by, *types})
+        if any(isinstance(item, MissingFrom) for item in columns):
+            assert query.schema is not None
+            assert query.schema.presence_column is not None
+            read.add(query.schema.presence_column)
+        return sorted({*read, query.order_by[0], *query.partition_by})
 
     def _fed(self, table: pa.Table, now: Time | None, is_last: bool, codes: Array | None) -> Iterator[FoundMatches]:
         """`codes` are the numbers of the events' partitions, if these are known for the whole input."""

@@ -14,7 +14,6 @@ from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.compiled.negation_index import REACH
 from kleene.engine.compiled.sase_readers import OfMatch, OfRun, OneEvent, Rows
-from kleene.engine.events import TYPE_OF_EVENT
 from kleene.ir import expr as ir
 from kleene.schema import BOOLEAN, STRING
 
@@ -78,10 +77,9 @@ class SaseCode:
     def type_test(self, types: tuple[str, ...]) -> ir.Expr | None:
         schema = self.query.schema
         assert schema is not None
-        name = TYPE_OF_EVENT if schema.by_type is not None else schema.type_column
-        if name is None:
+        if schema.type_column is None:
             return None
-        event_type = ir.Attribute(None, name, type=STRING)
+        event_type = ir.Attribute(None, schema.type_column, type=STRING)
         return ir.In(event_type, tuple(ir.Literal(text, STRING, type=STRING) for text in types), type=BOOLEAN)
 
     # --- windows -------------------------------------------------------------------------------------------------

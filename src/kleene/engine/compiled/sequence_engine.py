@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
+from kleene.engine.column_types import attribute_type
 from kleene.engine.compiled.arrangement import ROW, without_overlaps
 from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.accepts import ACCEPT_RIP, ACCEPT_ROW
@@ -33,7 +34,6 @@ from kleene.engine.compiled.negation_index import NegationIndex, negation_index
 from kleene.engine.compiled.programs import Compiled, Kernel
 from kleene.engine.compiled.sequence_code import GeneratedSequence, generate_sequence, prunes
 from kleene.engine.compiled.stacks import Scratch, Stacks
-from kleene.engine.inputs import attribute_type
 from kleene.engine.matches import FlatMatches, FoundMatches
 from kleene.engine.output import arrow_type
 from kleene.engine.protocol import Held, Time

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyspark
@@ -79,7 +79,7 @@ class Stream:
         )
 
     def lines(self, job: Job) -> list[str]:
-        name, key = job.reads.time_column, ", ".join(job.reads.key)
+        name, key = job.reads.shown_time, ", ".join(job.reads.key)
         where = f"by a hash of {key}, to {self.buckets} buckets" if key else "to one bucket: there is no key"
         unbounded = unbounded_state(job.plan)
         return [
@@ -102,16 +102,21 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """What a query must know of the one whose matches it reads."""
+    """What a query must know of what it reads, be it the input or the matches of other queries."""
 
     has_watermark: bool
-    delay: int
+    delay: int = 0
     """How many milliseconds a match may come behind the watermark: those that wait for the end of their window."""
 
 
-def upstream_of(job: Job | None) -> Upstream | None:
-    if job is None:
-        return None
+def upstream_of_events(events: DataFrame | Mapping[str, DataFrame], time: str, given: StreamOptions) -> Upstream:
+    """What is to be known of an input; an error if it is made of matches of the stream that it would wait for."""
+    if given.order != "arrival":
+        check_not_chained(_frames(events))
+    return Upstream(_has_watermark(events, time))
+
+
+def upstream_of(job: Job) -> Upstream:
     layout, query = job.layout, job.plan.query
     assert isinstance(layout, Stream)
     assert isinstance(query, AnalyzedQuery)
@@ -121,6 +126,15 @@ def upstream_of(job: Job | None) -> Upstream | None:
     return Upstream(layout.clock.has_watermark, delay)
 
 
+def joined(streams: Sequence[Upstream]) -> Upstream:
+    """What is to be known of streams that are read together: nothing is complete before the last of them is.
+
+    Spark knows one watermark for all that lies between its sources and an operator, the smallest; what a query before
+    gives out for it comes in the same micro-batch.
+    """
+    return Upstream(all(one.has_watermark for one in streams), max(one.delay for one in streams))
+
+
 # --- whether a stream can be matched as it is asked for, with what to do where it cannot -----------------------------
 
 
@@ -128,11 +142,11 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def _frames(events: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]:
+def _frames(events: DataFrame | Mapping[Any, DataFrame]) -> list[DataFrame]:
     return list(events.values()) if isinstance(events, Mapping) else [events]
 
 
-def is_stream(events: DataFrame | Mapping[str, DataFrame]) -> bool:
+def is_stream(events: DataFrame | Mapping[Any, DataFrame]) -> bool:
     """Whether the events, or those of a dict, are streams."""
     with asking_spark():
         kinds = {frame.isStreaming for frame in _frames(events)}
@@ -144,27 +158,19 @@ def is_stream(events: DataFrame | Mapping[str, DataFrame]) -> bool:
 
 
 def choose_stream(
-    events: DataFrame | Mapping[str, DataFrame],
-    frame: DataFrame,
-    plan: Plan,
-    reads: Reads,
-    output: Output,
-    given: StreamOptions,
-    before: Upstream | None,
+    frame: DataFrame, plan: Plan, reads: Reads, output: Output, given: StreamOptions, upstream: Upstream
 ) -> Stream:
-    """The layout of a job on a stream; `before` is the query whose matches are the events, if there is one."""
+    """The layout of a job on a stream."""
     refuse_window(plan)
     if given.timeouts:
         _check_timeouts(plan)
     _check_session(frame)
     in_arrival_order, first = given.order == "arrival", reads.columns.field(reads.time_column)
     # Spark notes a watermark at columns of its own only, and yet it holds for all that comes after.
-    has_watermark = before.has_watermark if before else _has_watermark(events, first.name)
+    has_watermark = upstream.has_watermark
     if not in_arrival_order:
-        if before is None:
-            check_not_chained(_frames(events))
-        _check_time(plan, first, has_watermark)
-    elif before is not None and before.delay:
+        _check_time(plan, first.with_name(reads.shown_time), has_watermark)
+    elif upstream.delay:
         raise UnsupportedError(
             "in the order of arrival, a query cannot read the matches of one that ends with a negation: they come "
             "when their window has closed, out of order",
@@ -178,7 +184,7 @@ def choose_stream(
             f"the query has no bound on a stream: {unbounded.reason}",
             hint=f"{unbounded.hint}; or accept that state grows: {allow}.",
         )
-    clock = Clock(in_arrival_order, has_watermark, before.delay if before else 0)
+    clock = Clock(in_arrival_order, has_watermark, upstream.delay)
     buckets = given.buckets if reads.key else 1
     query = PreparedQuery(plan, reads.columns).fingerprint
     facts = [query, clock.in_arrival_order, clock.lag, buckets, reads.useful]

@@ -76,10 +76,10 @@ class Bucket:
     def _check_arrival(self, events: pa.Table, times: Array, passed: Time) -> None:
         first = int(np.argmin(times))
         if times[first] < passed:
-            name = self._task.reads.time_column
+            name, came = self._task.reads.shown_time, events.column(self._task.reads.time_column)[first].as_py()
             raise ExecutionError(
                 f"events are matched in the order of arrival, but an event with {name} = "
-                f"{events.column(name)[first].as_py()} came after events of a later {name}",
+                f"{came} came after events of a later {name}",
                 # This is said in a task, so it fits Python as well as the command line.
                 hint="Use a watermark instead of the order of arrival, such as 10 seconds: it says how long to wait "
                 "for late events.",

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
+from kleene.engine.attributes_by_type import with_own_attributes
 from kleene.engine.events import check_order_key
 from kleene.engine.rows import with_computed_keys
 from kleene.engine.sorting import table_in_order
@@ -59,9 +60,9 @@ class TableTask(Task):
         """The events of a batch, with the columns that the plan knows."""
         events = pa.Table.from_arrays([self._taken(batch, column) for column in self.arriving], schema=self.arriving)
         query = self.plan.query
-        if isinstance(query, AnalyzedRowPattern) and query.computed:
-            events = with_computed_keys(query, events)
-        return events
+        if isinstance(query, AnalyzedRowPattern):
+            return with_computed_keys(query, events) if query.computed else events
+        return events if query.schema is None else with_own_attributes(events, query.schema)
 
     def _taken(self, batch: pa.RecordBatch, column: pa.Field) -> pa.Array:
         check_column(batch.schema, column, "the table")

@@ -67,8 +67,10 @@ class Task:
 
     def no_place(self, events: pa.Table) -> Exception:
         """The error about events that have no place in the order."""
-        check_order_key(events, self.reads.strict)
-        return null_order_key(self.reads.strict[0], events.num_rows)
+        first, *others = self.reads.strict
+        shown = (self.reads.shown_time if first == self.reads.time_column else first, *others)
+        check_order_key(events.select(list(self.reads.strict)).rename_columns(list(shown)), shown)
+        return null_order_key(shown[0], events.num_rows)
 
     def given_out(self, part: ResultBatch) -> pa.Table:
         return as_schema(self.output.rows(part, self.plan).columns, self.output.result)
