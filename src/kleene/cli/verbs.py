@@ -113,6 +113,15 @@ Show = Annotated[
 ]
 
 
+TimeoutsOption = Annotated[
+    bool,
+    typer.Option(
+        "--timeouts",
+        help="Also give out runs that left their window incomplete; the column timed_out tells them from matches.",
+    ),
+]
+
+
 @app.command(
     "match",
     epilog=_examples(
@@ -130,6 +139,7 @@ def match_command(
     tie_break: TieBreak = None,
     type_column: TypeColumn = "type",
     format: Selected = "all",
+    timeouts: TimeoutsOption = False,
     timezone: Timezone = "UTC",
     schema: SchemaOption = None,
     cast: Cast = None,
@@ -158,7 +168,7 @@ def match_command(
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         is_piped = output_path is not None and str(output_path) == "-"
         paths = output_paths(queries.names, query, None if is_piped else output_path, overwrite, files)
-        options = _match_options(queries, order_by, tie_break, type_column, format, param)
+        options = _match_options(queries, order_by, tie_break, type_column, format, param, timeouts)
         is_on_spark, why = choose_place(files, on_spark, in_process)
         if notes.is_terminal:
             note(f"matching {'on Spark' if is_on_spark else 'in this process'}: {why}", "dim")
@@ -245,10 +255,11 @@ def _match_options(
     type_column: str,
     format: str,
     param: list[str] | None,
+    timeouts: bool = False,
 ) -> dict[str, Any]:
     """The arguments of `match`; what a row pattern says itself must not be given."""
     options: dict[str, Any] = {"order_by": order_by, "tie_break": tie_break, "type_column": type_column}
-    options |= {"format": format, "params": read_params(param)}
+    options |= {"format": format, "params": read_params(param)} | ({"timeouts": True} if timeouts else {})
     needs_order = any(not is_row_pattern(query.definition) for query in queries.queries)
     if needs_order and not order_by:
         raise typer.BadParameter("name the column that orders the events, such as -b ts", param_hint="--order-by")
@@ -301,6 +312,7 @@ def stream(
     type_column: TypeColumn = "type",
     tie_break: TieBreak = None,
     format: Selected = "all",
+    timeouts: TimeoutsOption = False,
     timezone: Timezone = "UTC",
     schema: SchemaOption = None,
     cast: Cast = None,
@@ -335,7 +347,7 @@ def stream(
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         check_folders(files)
         options = {
-            **_match_options(queries, order_by, tie_break, type_column, format, param),
+            **_match_options(queries, order_by, tie_break, type_column, format, param, timeouts),
             "stream": StreamOptions(
                 order="arrival" if arrival else "time",
                 buckets=buckets,
