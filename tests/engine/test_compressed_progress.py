@@ -68,8 +68,8 @@ def test_what_has_no_match_buffer_is_refused() -> None:
     table = pa.table({"type": ["A"], "t": [1]})
     with pytest.raises(kleene.UnsupportedError, match="compressed output is for SASE queries"):
         kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A)").progress(table, compressed=True)
+    options = kleene.EngineOptions(algorithm="backtrack")
     with pytest.raises(kleene.UnsupportedError, match="the backtrack algorithm"):
-        options = kleene.EngineOptions(algorithm="backtrack")
         kleene.sase("PATTERN SEQ(A+ a[], B b)").progress(table, order_by="t", compressed=True, engine=options)
     nothing = kleene.sase("PATTERN SEQ(A a, B b) WHERE a.t > 5 AND a.t < 3").progress(
         table, order_by="t", compressed=True

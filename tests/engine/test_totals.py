@@ -241,6 +241,145 @@ def test_case_piece_by_piece(case: dict[str, Any]) -> None:
     assert sorted(map(repr, rows)) == sorted(map(repr, case["rows"]))
 
 
+@pytest.mark.parametrize(
+    ("aggregates", "place", "says"),
+    [
+        ({"n": "count("}, (1, 6), "never closed"),
+        ({"n": "a.x"}, (1, 1), "is not an aggregate"),
+        ({"n": "count(*) + 1"}, (1, 1), "is not an aggregate"),
+        ({"n": "sum(*)"}, (1, 5), "only count takes *"),
+        ({"n": "sum(q.x)"}, (1, 5), "unknown variable 'q'"),
+        ({"n": "sum(a.q)"}, (1, 7), "no attribute 'q'"),
+        ({"n": "sum(c.x)"}, (1, 5), "negative component"),
+        ({"n": "sum(a.x + b.x)"}, (1, 5), "events of one variable"),
+        ({"n": "sum(7)"}, (1, 5), "names no event"),
+        ({"n": "sum(a)"}, (1, 5), "can only be counted"),
+        ({"n": "first(a.x)"}, (1, 1), "no meaning over all matches"),
+        ({"n": "sum(a[1].x)"}, (1, 5), "Leave the index out"),
+        ({"n": "sum(a.type)"}, (1, 5), "needs a number"),
+        ({"n": "sum(sum(a.x))"}, (1, 5), "cannot contain another"),
+        ("count(*) AS n,\n sum(a.x) AS n", (2, 14), "two values are called 'n'"),
+        ({"match_end": "count(*)"}, None, "two columns 'match_end'"),
+        ({}, None, "a dict of texts by name"),
+        ({"n": 7}, None, "a text by its name"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_says_where_and_why(aggregates: Any, place: tuple[int, int] | None, says: str) -> None:
+    query = kleene.sase("PATTERN SEQ(A+ a[], !(C c), B b)")
+    with pytest.raises(kleene.KleeneError) as caught:
+        query.aggregate(pa.table({"type": ["A"], "t": [1], "x": [1]}), aggregates, per="event", order_by="t")
+    assert says in str(caught.value)
+    assert place is None or (caught.value.line, caught.value.column) == place
+
+
+@pytest.mark.parametrize("per", ["evnt", "1 hour", "5 events", 0, True, ["event", "partition"], [1, 2]], ids=str)
+def test_groups_that_there_are_not(per: Any) -> None:
+    with pytest.raises(kleene.AnalysisError) as caught:
+        kleene.sase("PATTERN A a").aggregate(pa.table({"t": [1]}), {"n": "count(*)"}, per=per, order_by="t")
+    assert caught.value.hint
+
+
+# --- numbers ---
+
+
+def many(count: int, **columns: Any) -> pa.Table:
+    return pa.table({"type": ["A"] * count + ["B"], "t": range(count + 1), **columns})
+
+
+SUBSETS = kleene.sase("PATTERN SEQ(A+ a[], B b)")
+
+
+def test_numbers_have_as_many_digits_as_they_need() -> None:
+    [row] = SUBSETS.aggregate(many(15_000), {"n": "count(*)"}, order_by="t", engine="generated").to_pylist()
+    assert len(row["n"]) == 4516
+    assert int(row["n"][:4000]) == (2**15_000 - 1) // 10**516
+
+
+def test_numbers_on_either_side_of_64_bits() -> None:
+    for count in (60, 61, 62, 63, 64, 65):
+        asked = {"n": "count(*)", "t": "sum(a.t - 30)", "k": "count(a)", "most": "max(a.t)"}
+        [row] = SUBSETS.aggregate(many(count), asked, order_by="t", engine="compiled").to_pylist()
+        each = 2 ** (count - 1)
+        expected = (2**count - 1, each * sum(t - 30 for t in range(count)), each * count)
+        assert (int(row["n"]), int(row["t"]), int(row["k"]), row["most"]) == (*expected, count - 1)
+
+
+def test_events_that_no_component_can_use() -> None:
+    events = pa.table({"type": ["Z", "A", "Z", "B"], "t": range(4), "x": [5, 6, 7, 8]})
+    found = SUBSETS.aggregate(events, {"n": "count(*)"}, order_by="t", engine="compiled")
+    assert found.to_pylist() == [{"n": "1"}]
+
+
+def test_decimals_hold_38_digits_and_say_so() -> None:
+    asked, options = {"n": "count(*)"}, {"order_by": "t", "numbers": "decimal", "engine": "generated"}
+    found = SUBSETS.aggregate(many(120), asked, **options)
+    assert found["n"].to_pylist() == [Decimal(2**120 - 1)]
+    with pytest.raises(kleene.ExecutionError, match="'n' has 40 digits, but a decimal holds 38"):
+        SUBSETS.aggregate(many(130), asked, **options)
+
+
+def test_floats_are_the_nearest_ones() -> None:
+    asked, options = {"n": "count(*)"}, {"order_by": "t", "numbers": "float", "engine": "generated"}
+    assert SUBSETS.aggregate(many(100), asked, **options)["n"].to_pylist() == [float(2**100 - 1)]
+    assert SUBSETS.aggregate(many(1100), asked, **options)["n"].to_pylist() == [float("inf")]
+
+
+def test_sums_of_floats_are_rounded_once() -> None:
+    y = [0.1] * 10 + [1e16, -1e16, 0.0]
+    [row] = SUBSETS.aggregate(many(12, y=y), {"y": "sum(a.y)"}, order_by="t", engine="generated").to_pylist()
+    assert row["y"] == float(2**11 * 10 * Fraction(0.1))
+
+
+def test_an_attribute_of_more_than_64_bits() -> None:
+    x = pa.array([Decimal(10**30)] * 3, pa.decimal128(38, 0))
+    [row] = SUBSETS.aggregate(many(2, x=x), {"x": "sum(a.x)"}, order_by="t", engine="generated").to_pylist()
+    assert row["x"] == str(4 * 10**30)
+
+
+def test_an_expression_that_fails_is_an_error_only_where_a_match_needs_it() -> None:
+    events = pa.table({"type": ["A", "A", "B", "A"], "t": range(4), "x": [1, 2, 3, 2**62]})
+    asked, options = {"x": "sum(a.x * 4)"}, {"order_by": "t", "engine": "generated"}
+    assert SUBSETS.aggregate(events, asked, **options)["x"].to_pylist() == ["24"]
+    with pytest.raises(kleene.ExecutionError, match=r"a\.x \* 4"):
+        kleene.sase("PATTERN SEQ(A+ a[])").aggregate(events, asked, **options)
+
+
+# --- size ---
+
+
+def test_contaminated_food_is_counted_to_83_digits() -> None:
+    shipped = contamination(2_000)
+    query = kleene.sase(CONTAMINATION)
+    asked = {"n": "count(*)", "events": "count(b)"}
+    [row] = query.aggregate(shipped, asked, order_by="ts", engine="generated").to_pylist()
+    assert int(row["n"]) == contaminated_ways(shipped["Shipment"])
+    assert len(row["n"]) == 83
+    hours = query.aggregate(shipped, asked, per="1 hour", order_by="ts", engine="generated").to_pylist()
+    assert sum(int(hour["n"]) for hour in hours) == int(row["n"])
+    assert sum(int(hour["events"]) for hour in hours) == int(row["events"])
+
+
+def test_explain_says_whether_matches_are_made() -> None:
+    asked = {"n": "count(*)"}
+    assert "none is made: one walk" in SUBSETS.explain(many(2), aggregates=asked, order_by="t")
+    chosen = SUBSETS.explain(many(2), aggregates=asked, order_by="t", format="non_overlapping")
+    assert "each is made, and added up, since non-overlapping" in chosen
+
+
+def test_row_patterns_are_refused() -> None:
+    query = kleene.match_recognize("ORDER BY t MEASURES A.t AS t PATTERN (A)")
+    with pytest.raises(kleene.UnsupportedError, match="are for SASE queries"):
+        query.aggregate(many(2), {"n": "count(*)"})
+
+
+def test_parameters_stand_in_aggregates_too() -> None:
+    asked, options = {"x": "sum(a.t * :factor)"}, {"order_by": "t", "engine": "generated"}
+    assert SUBSETS.aggregate(many(2), asked, params={"factor": 10}, **options)["x"].to_pylist() == ["20"]
+    with pytest.raises(kleene.AnalysisError, match="factor"):
+        SUBSETS.aggregate(many(2), asked, **options)
+
+
 # --- aggregates that the query itself returns
 
 OVER_ALL = "PATTERN SEQ(A+ a[], B b) RETURN count(*) AS n, sum(a.x) AS total"

@@ -63,7 +63,8 @@ def _check_options(call: Call) -> None:
         raise UnsupportedError("stream is for streams, but schema is for tables", hint="Leave stream out.")
     if call.timeouts:
         raise UnsupportedError(
-            "a run is out of time by the last event of all, which a table function does not see", hint="Leave schema out."
+            "a run is out of time by the last event of all, which a table function does not see",
+            hint="Leave schema out.",
         )
     if call.is_compressed:
         raise UnsupportedError("compressed output needs the layout of a job", hint="Leave schema out.")
