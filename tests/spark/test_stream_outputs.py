@@ -132,7 +132,7 @@ def expanded(rows: list[dict[str, Any]]) -> Counter[str]:
 
 def test_all_of_them_on_spark(streaming: SparkSession, tmp_path: Path) -> None:
     events = some_events(count=80)
-    write_files(events, tmp_path / "in", 2)
+    write_files(events, tmp_path / "in", 1)
     stream, asked = stream_of(streaming, tmp_path / "in"), "count(*) AS n, sum(a.price) AS total"
     shelves = "PATTERN SEQ(Shelf+ a[], Exit b) WHERE skip_till_next_match(a[], b) { [id] } WITHIN 60 seconds"
     query, totals = kleene.sase(shelves), kleene.sase(f"{shelves} RETURN {asked}")
