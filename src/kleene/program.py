@@ -127,6 +127,7 @@ class Program:
             engine=engine,
             spark=spark,
             stream=stream,
+            is_over_all=True,
         )
         given = events
         if events is not None:
