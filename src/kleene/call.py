@@ -172,11 +172,14 @@ def read_call(
 
 def _over_all(definition: QueryDefinition) -> UnsupportedError:
     [first, *_] = definition.measures or ()
+    use = said(
+        python="Use aggregate(events, per=…), or compressed(events) for a row per completing event",
+        shell="Add them up in Python, with aggregate(events, per=…)",
+    )
     return UnsupportedError(
         "the query returns aggregates over all its matches, and not values of each",
         (first.source or definition.source).locate(first.expression.span),
-        "Use aggregate(events, per=…), or compressed(events) for a row per completing event; values of one match are "
-        "aggregates of a[].x.",
+        f"{use}; values of one match are aggregates of a[].x.",
     )
 
 
