@@ -32,7 +32,8 @@ from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.event_types import type_notes
 from kleene.engine.inputs import category_notes, check_order_columns, in_order, make_order_key, open_events, open_rows
 from kleene.engine.needs import columns_read
-from kleene.engine.progress import CheckedProgress, PreparedQuery
+from kleene.engine.progress import PreparedQuery
+from kleene.engine.progress_kinds import progress_of
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner, result_schema
 from kleene.engine.sampling import sampled_statistics
@@ -40,8 +41,7 @@ from kleene.engine.threads import run
 from kleene.engine.ties import tie_notes
 from kleene.engine.together import Together, open_together
 from kleene.engine.totals.groups import totals_table
-from kleene.engine.totals.progress import TotalsProgress
-from kleene.errors import UnsupportedError
+from kleene.errors import AnalysisError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.functions.names import FUNCTIONS
 from kleene.ir.query import QueryDefinition
@@ -82,6 +82,7 @@ class Query:
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
+        timeouts: bool = False,
         as_: str | None = None,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
@@ -114,6 +115,8 @@ class Query:
         match_id: for SASE queries, adds a column of that name that depends on nothing but the events of the match, so
             that it is the same in every run, in process and on Spark.
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
+        timeouts: whether runs that left their window incomplete come too, as rows with what they had bound. A column
+            `timed_out` tells them from matches. See docs/streaming.md for what counts as such a run.
         as_: "arrow", "pandas" or "polars", if the result is to be of another kind than the events.
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks.
@@ -133,6 +136,7 @@ class Query:
             format=format,
             match_id=match_id,
             match_order=match_order,
+            timeouts=timeouts,
             as_=as_,
             engine=engine,
             spark=spark,
@@ -163,6 +167,7 @@ class Query:
         params: Mapping[str, Any] | None = None,
         format: str = "all",
         match_id: bool = False,
+        timeouts: bool = False,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -188,6 +193,7 @@ class Query:
             params=params,
             format=format,
             match_id=match_id,
+            timeouts=timeouts,
             engine=engine,
             spark=spark,
             stream=stream,
@@ -228,10 +234,23 @@ class Query:
         >>> sase("PATTERN SEQ(A+ a[], B b)").compressed(events, order_by="t").count()
         7
 
-        In process it returns a `CompressedMatches`, which counts and expands them. On Spark it returns a DataFrame with
-        a count and a structure for each event; `kleene.expand` turns a structure into matches. The arguments are those
-        of `match`.
+        In process it returns a `CompressedMatches`, which counts and expands them. On Spark, batch or stream, it
+        returns a DataFrame with a count and a structure for each event; `kleene.expand` turns a structure into matches.
+        Of a query that returns aggregates over all matches, it returns those of each event. The arguments are those of
+        `match`.
         """
+        if self.definition.grouping is not None:
+            return self.aggregate(
+                events,
+                per="event",
+                order_by=order_by,
+                type_column=type_column,
+                tie_break=tie_break,
+                params=params,
+                engine=engine,
+                spark=spark,
+                stream=stream,
+            )
         call = read_call(
             self.definition,
             order_by=order_by,
@@ -255,14 +274,14 @@ class Query:
     def aggregate(
         self,
         events: Any,
-        aggregates: Mapping[str, str] | str,
+        aggregates: Mapping[str, str] | str | None = None,
         *,
         per: str | int | Sequence[str | int] | None = None,
         numbers: str = "text",
         order_by: str | Sequence[str] | None = None,
         type_column: str | None = "type",
         tie_break: str | Sequence[str] | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, Any] | None = None,
         format: str = "all",
         as_: str | None = None,
         engine: EngineOptions | str | None = None,
@@ -281,14 +300,20 @@ class Query:
 
         aggregates: texts by name: count(*), and count, sum, min, max and avg of an attribute of one variable, or of an
             expression of several. An event counts once for each match that it is in, and NULLs do not count. Or one
-            text, as after RETURN: "count(*) AS n, sum(b.weight) AS total".
+            text, as after RETURN: "count(*) AS n, sum(b.weight) AS total". None: those that the query returns.
         per: None for one row over all matches, "event" for a row for each event that completes matches, "partition" for
             each key, a window such as "1 hour" (or a number, as the order key) for each such stretch of time in which
             matches are completed; or ["partition", "1 hour"].
         numbers: how counts, and sums of whole numbers and of decimals, are given out, which are exact and may have any
             number of digits: "text", "decimal" (up to 38 digits, more are an error) or "float" (the nearest one).
-        The other arguments are those of `match`. See docs/all_matches.md.
+        The other arguments are those of `match`. On a stream, groups are events, windows of time, or windows of each
+        partition; the row of a window comes once the watermark has passed it. See docs/all_matches.md.
         """
+        if aggregates is None and self.definition.grouping is None:
+            raise AnalysisError(
+                "no aggregates were given, and the query returns none over all its matches",
+                hint="Write: aggregate(events, {'n': 'count(*)'}, …), or RETURN count(*) AS n in the query.",
+            )
         call = read_call(
             self.definition,
             order_by=order_by,
@@ -298,6 +323,7 @@ class Query:
             format=format,
             as_=as_,
             aggregates=aggregates,
+            is_over_all=True,
             per=per,
             numbers=numbers,
             engine=engine,
@@ -326,6 +352,8 @@ class Query:
         tie_break: str | Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
         format: str = "all",
+        timeouts: bool = False,
+        compressed: bool = False,
         as_: str | None = None,
         aggregates: Mapping[str, str] | str | None = None,
         per: str | int | Sequence[str | int] | None = None,
@@ -345,6 +373,7 @@ class Query:
         [[{'a': 1, 'b': 2}], [{'a': 1, 'b': 3}]]
 
         like: a table with the columns of the pieces; its rows do not matter. Results are of its kind, or as `as_` says.
+        compressed: whether results are tables of compressed output, with a row for each event that completes matches.
         aggregates, per, numbers: as in `aggregate`. The rows of events come with their piece, those of windows of time
             once an event has come behind them, and all others in the end.
         snapshot: what `Progress.snapshot()` of the same query returned; matching goes on from there.
@@ -357,8 +386,11 @@ class Query:
             tie_break=tie_break,
             params=params,
             format=format,
+            timeouts=timeouts,
+            is_compressed=compressed,
             as_=as_,
             aggregates=aggregates,
+            is_over_all=True,
             per=per,
             numbers=numbers,
             engine=engine,
@@ -433,6 +465,7 @@ class Query:
         format: str = "all",
         match_id: bool = False,
         match_order: bool = False,
+        timeouts: bool = False,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -480,8 +513,10 @@ class Query:
             format=format,
             match_id=match_id,
             match_order=match_order,
+            timeouts=timeouts,
             is_compressed=compressed,
             aggregates=aggregates,
+            is_over_all=True,
             per=per,
             engine=engine,
             spark=spark,
@@ -502,7 +537,7 @@ class Progress:
         table, plan = prepare(call, like, samples=False)
         query = PreparedQuery(plan, table.schema, call.order.columns)
         self._names = table.column_names
-        kind = CheckedProgress if call.definition.grouping is None else TotalsProgress
+        kind = progress_of(plan)
         self._progress = kind(query) if snapshot is None else kind.restore(query, snapshot)
 
     def feed(self, events: Any) -> Any:

@@ -12,11 +12,12 @@ from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
+from kleene.analysis.timeouts import check_timeouts
 from kleene.engine.inputs import OrderKey, make_order_key
 from kleene.engine.together import Together
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
-from kleene.ir.options import NUMBERS, Format
-from kleene.ir.query import QueryDefinition
+from kleene.ir.options import NUMBERS, Format, Timeouts
+from kleene.ir.query import Measure, QueryDefinition
 from kleene.lang.parameters import bind
 from kleene.lang.totals import grouping, totals
 from kleene.options.checks import checked_choice, checked_flag
@@ -55,6 +56,7 @@ class Call:
     match_id: bool = False
     match_order: bool = False
     is_compressed: bool = False
+    timeouts: bool = False
     kind: str | None = None  # of the table that comes out; None is that of the events
     engine: EngineOptions = USUAL_ENGINE
     spark: SparkOptions | None = None
@@ -67,7 +69,8 @@ class Call:
         if measured is not None:
             known = measured if known is None else replace(known, ranges=measured.ranges, in_window=measured.in_window)
         mode = "compressed" if self.is_compressed else "verbose" if self.definition.grouping is None else "totals"
-        return _plan(query, replace(self.engine, statistics=known), self.format, mode)
+        timeouts = Timeouts.CLOSED if self.timeouts else Timeouts.NONE
+        return _plan(query, replace(self.engine, statistics=known), self.format, mode, timeouts)
 
     def check_fits(self, events: Input) -> None:
         """An error if an option that was given means nothing for such events."""
@@ -87,27 +90,24 @@ class Call:
             case Input.STREAM:
                 _refuse("as_", "for events in this process", self.kind, "a stream was given")
                 _refuse("match_order", "for tables", self.match_order, "a stream gives out matches as they complete")
-                _refuse(
-                    "compressed output",
-                    "for tables",
-                    self.is_compressed,
-                    "a stream would have to hold all of it until the end",
-                    "Use match.",
-                )
-                _refuse(
-                    "aggregate",
-                    "for tables",
-                    self.definition.grouping,
-                    "a stream was given",
-                    "In process, Query.progress(…, aggregates=…) adds up what comes piece by piece; on a Spark stream, "
-                    "use match, and aggregate its rows.",
-                )
+                self._check_groups_end()
                 if self.spark is not None and self.spark.is_for_tables:
                     name = "range_size" if self.spark.layout == "auto" else f"layout='{self.spark.layout}'"
                     arrival = said(python="write stream=kleene.StreamOptions(order='arrival')", shell="use --arrival")
                     presorted = f"On a stream, {arrival}."
                     hint = presorted if self.spark.is_presorted else f"Leave {name} out."
                     _refuse(name, "for tables", True, "a stream is grouped by its state", hint)
+
+    def _check_groups_end(self) -> None:
+        """An error if aggregates over all matches are asked for groups that a stream never comes to the end of."""
+        groups = self.definition.grouping
+        if groups is not None and not groups.by_event and groups.window is None:
+            group = "a key" if groups.by_partition else "all matches"
+            raise UnsupportedError(
+                f"aggregates over {group} are complete when there are no more events, and a stream has no end",
+                hint="Ask for groups that end: per='event', a window of time such as per='1 hour', or "
+                "per=['partition', '1 hour'].",
+            )
 
 
 _SPARKS_OWN = "Leave it out, and convert the result: toArrow() or toPandas()."
@@ -129,8 +129,10 @@ def read_call(
     match_id: bool = False,
     match_order: bool = False,
     is_compressed: bool = False,
+    timeouts: bool = False,
     as_: str | None = None,
     aggregates: object = None,
+    is_over_all: bool = False,
     per: object = None,
     numbers: object = "text",
     engine: EngineOptions | str | None,
@@ -138,9 +140,16 @@ def read_call(
     stream: StreamOptions | None,
     schema: object = None,
 ) -> Call:
-    """The call that the arguments say; an error where they are wrong, or do not fit the query."""
+    """The call that the arguments say; an error where they are wrong, or do not fit the query.
+
+    `is_over_all`: whether aggregates over all matches that the query itself returns are what is asked for.
+    """
     if aggregates is not None:
-        definition = _with_totals(definition, aggregates, per, numbers)
+        definition = _with_totals(definition, totals(aggregates), per, numbers)
+    elif definition.grouping is not None:
+        if not is_over_all:
+            raise _over_all(definition)
+        definition = _with_totals(definition, definition.measures or (), per, numbers)
     [bound] = bind((definition,), params)
     call = Call(
         bound,
@@ -150,6 +159,7 @@ def read_call(
         checked_flag("match_id", match_id),
         checked_flag("match_order", match_order),
         checked_flag("compressed", is_compressed),
+        checked_flag("timeouts", timeouts),
         None if as_ is None else checked_choice("as_", as_, KINDS),
         engine_options(engine),
         spark_options(spark),
@@ -158,12 +168,40 @@ def read_call(
     )
     if call.is_compressed:
         _check_compressed(call)
+    if call.timeouts:
+        _check_timeouts(call)
     if is_row_pattern(bound):
         _check_row_pattern(call, order_by is not None or tie_break is not None)
     return call
 
 
-def _with_totals(definition: QueryDefinition, aggregates: object, per: object, numbers: object) -> QueryDefinition:
+def _over_all(definition: QueryDefinition) -> UnsupportedError:
+    [first, *_] = definition.measures or ()
+    use = said(
+        python="Use aggregate(events, per=…), or compressed(events) for a row per completing event",
+        shell="Add them up in Python, with aggregate(events, per=…)",
+    )
+    return UnsupportedError(
+        "the query returns aggregates over all its matches, and not values of each",
+        (first.source or definition.source).locate(first.expression.span),
+        f"{use}; values of one match are aggregates of a[].x.",
+    )
+
+
+def _check_timeouts(call: Call) -> None:
+    if call.is_compressed or call.definition.grouping is not None:
+        raise UnsupportedError(
+            "timeouts are rows of runs beside those of matches, but "
+            + ("compressed output holds" if call.is_compressed else "aggregates add up")
+            + " matches only",
+            hint="Leave timeouts out, or use match.",
+        )
+    check_timeouts(call.definition)
+
+
+def _with_totals(
+    definition: QueryDefinition, aggregates: tuple[Measure, ...], per: object, numbers: object
+) -> QueryDefinition:
     """The query with aggregates over all matches in the place of what it returns of each."""
     if is_row_pattern(definition):
         raise UnsupportedError(
@@ -171,7 +209,7 @@ def _with_totals(definition: QueryDefinition, aggregates: object, per: object, n
             hint="Use match, and aggregate the rows that it returns.",
         )
     groups = grouping(per, checked_choice("numbers", numbers, NUMBERS))
-    return replace(definition, measures=totals(aggregates), grouping=groups)
+    return replace(definition, measures=aggregates, grouping=groups)
 
 
 def _check_compressed(call: Call) -> None:

@@ -17,7 +17,7 @@ from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.sequence_code import prunes
 from kleene.engine.totals.totals import why_match_by_match
 from kleene.errors import UnsupportedError
-from kleene.ir.options import Selection, Skip, Strategy, Window, WindowUnit
+from kleene.ir.options import Selection, Skip, Strategy, Timeouts, Window, WindowUnit
 from kleene.ir.row_text import pattern_text, row_query_text
 from kleene.ir.text import equivalence_text, query_text, window_text
 from kleene.plan.operators import Pipeline, RowScan, SequenceScan, Transformation
@@ -60,6 +60,8 @@ def explain_text(
     facts |= {"engine": f"{choice.name}: {choice.reason}"}
     if plan.mode == "totals":
         facts |= {"matches": _totals_text(plan, choice)}
+    if plan.timeouts is not Timeouts.NONE:
+        facts |= {"timeouts": "once a window has passed, the interpreter follows again what its first event began"}
     lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
     lines += [f"{'warning':<10} {warning}" for warning in warnings]
     figures = None if table is None else analyzed(plan, table)

@@ -150,6 +150,7 @@ class Program:
             spark=spark,
             stream=stream,
             schema=schema,
+            is_over_all=True,
         )
         given = events
         if events is not None:

@@ -218,3 +218,37 @@ class TestValuesOnATerminal:
         Path("query.sase").write_text(QUERY + " RETURN a.id AS id")
         assert match("--output", "found.csv").exit_code == 0
         assert EVIL in Path("found.csv").read_text()
+
+
+class TestTimeouts:
+    @pytest.fixture(autouse=True)
+    def late(self) -> None:
+        pq.write_table(pa.table({"type": ["A", "B", "A", "X"], "t": [1, 2, 10, 30]}), "late.parquet")
+        Path("late.sase").write_text(
+            "EVENT SEQ(A a, B b) WHERE skip_till_next_match(a, b) { } WITHIN 5 RETURN a.t AS a, b.t AS b"
+        )
+        Path("late.sql").write_text("ORDER BY t MEASURES A.t AS a PATTERN (A B) WITHIN 5 DEFINE A AS t > 1, B AS FALSE")
+
+    def test_runs_that_left_their_window_are_shown_and_written(self) -> None:
+        result = match("--timeouts", "--output", "found.parquet", source="late.parquet", query="late.sase")
+        assert result.exit_code == 0, result.output
+        assert pq.read_table("found.parquet").to_pylist() == [
+            {"a": 1, "b": 2, "timed_out": False},
+            {"a": 10, "b": None, "timed_out": True},
+        ]
+
+    def test_row_patterns_have_them_too(self) -> None:
+        result = kleene("match", "late.sql", "-i", "late.parquet", "--in-process", "--show", "json", "--timeouts")
+        assert result.stdout.splitlines() == ['{"a": 2, "timed_out": true}', '{"a": 10, "timed_out": true}']
+
+    def test_a_program_has_none(self) -> None:
+        Path("late.sase").write_text("EVENT SEQ(A a, B b) WITHIN 5 INTO x; EVENT A a WITHIN 5 INTO y")
+        result = match("--timeouts", source="late.parquet", query="late.sase")
+        assert "--timeouts is for one query that reads the input itself" in result.output
+
+    def test_aggregates_over_all_matches_are_no_matches(self) -> None:
+        Path("late.sase").write_text("EVENT SEQ(A a, B b) WITHIN 5 RETURN count(*) AS n")
+        result = match(source="late.parquet", query="late.sase")
+        assert "line 1, column 37: the query returns aggregates over all its matches" in result.output
+        assert "Add them up in Python, with aggregate(events, per=…)" in result.output
+        assert kleene("explain", "late.sase").exit_code == 0

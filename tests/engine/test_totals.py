@@ -171,32 +171,74 @@ def test_a_window_of_time_comes_once_time_has_passed_it() -> None:
     assert progress.finish().to_pylist() == [{"window_start": 10, "window_end": 20, "n": "1"}]
 
 
-def test_pieces_of_a_query_whose_matches_must_be_made_are_refused() -> None:
-    query = kleene.sase("PATTERN SEQ(A+ a[], B b) WITHIN 5 HAVING count(a[]) > 1")
-    with pytest.raises(kleene.UnsupportedError, match="since HAVING"):
-        query.progress(pa.table({"type": ["A"], "t": [1]}), aggregates={"n": "count(*)"}, order_by="t")
+@pytest.mark.parametrize("per", ["event", 10, ["partition", 10], None], ids=str)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A+ a[], B b) WHERE [id] WITHIN 20 HAVING count(a[]) > 1",
+        "PATTERN SEQ(A a, !(C c), B b) WHERE [id] WITHIN 20",
+        "PATTERN SEQ(A a, B b, !(C c)) WHERE [id] AND a.id = c.id WITHIN 9",
+        "PATTERN SEQ(A a, B b) WHERE [id] AND a.x > 9 AND a.x < 3 WITHIN 20",
+    ],
+)
+def test_pieces_of_matches_that_must_be_made_add_up_too(text: str, per: Any) -> None:
+    query, chance, asked = (
+        kleene.sase(text),
+        random.Random(text),
+        {"n": "count(*)", "x": "sum(a.x)", "most": "max(b.t)"},
+    )
+    options: dict[str, Any] = {"per": per, "order_by": "t", "engine": "generated"}
+    if per == "event" and "!(C c))" in text:
+        with pytest.raises(kleene.UnsupportedError, match="become certain one after the other"):
+            query.progress(random_events(chance, 8), aggregates=asked, **options)
+        return
+    for _ in range(3):
+        table = random_events(chance, 24)
+        progress, rows = query.progress(table, aggregates=asked, **options), []
+        for at in range(0, table.num_rows, 5):
+            rows += progress.feed(table.slice(at, 5)).to_pylist()
+            progress = query.progress(table, aggregates=asked, snapshot=progress.snapshot(), **options)
+        rows += progress.finish().to_pylist()
+        whole = query.aggregate(table, asked, **options).to_pylist()
+        assert sorted(map(repr, rows)) == sorted(map(repr, whole))
 
 
 # --- cases ---
 
-CASES = tomllib.loads((FOLDER / "totals" / "totals.toml").read_text(encoding="utf-8"))["case"]
+CASES = [
+    case
+    for name in ("totals", "return_text")
+    for case in tomllib.loads((FOLDER / "totals" / f"{name}.toml").read_text(encoding="utf-8"))["case"]
+]
+
+
+def options_of(case: dict[str, Any]) -> dict[str, Any]:
+    names = ("aggregates", "per", "params", "format")
+    return {"order_by": "t", "tie_break": "n", **{name: case[name] for name in names if name in case}}
+
+
+def shown(found: pa.Table) -> list[dict[str, Any]]:
+    return [{name: shown_value(value) for name, value in row.items()} for row in found.to_pylist()]
 
 
 @pytest.mark.parametrize("engine", ["generated", "reference"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_case(case: dict[str, Any], engine: str) -> None:
     table = read_table(case.get("columns", "type:string t:int"), case["events"])
-    found = kleene.sase(case["query"]).aggregate(
-        table,
-        case["aggregates"],
-        per=case.get("per"),
-        order_by="t",
-        tie_break="n",
-        format=case.get("format", "all"),
-        engine=engine,
-    )
-    rows = [{name: shown_value(value) for name, value in row.items()} for row in found.to_pylist()]
-    assert rows == case["rows"]
+    assert shown(kleene.sase(case["query"]).aggregate(table, engine=engine, **options_of(case))) == case["rows"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
+def test_case_piece_by_piece(case: dict[str, Any]) -> None:
+    query, table = kleene.sase(case["query"]), read_table(case.get("columns", "type:string t:int"), case["events"])
+    chance, options = random.Random(case["name"]), {**options_of(case), "engine": "generated"}
+    progress, rows, at = query.progress(table, **options), [], 0
+    while at < table.num_rows:
+        size = chance.randint(1, 3)
+        rows += shown(progress.feed(table.slice(at, size)))
+        at += size
+    rows += shown(progress.finish())
+    assert sorted(map(repr, rows)) == sorted(map(repr, case["rows"]))
 
 
 @pytest.mark.parametrize(
@@ -336,3 +378,58 @@ def test_parameters_stand_in_aggregates_too() -> None:
     assert SUBSETS.aggregate(many(2), asked, params={"factor": 10}, **options)["x"].to_pylist() == ["20"]
     with pytest.raises(kleene.AnalysisError, match="factor"):
         SUBSETS.aggregate(many(2), asked, **options)
+
+
+# --- aggregates that the query itself returns
+
+OVER_ALL = "PATTERN SEQ(A+ a[], B b) RETURN count(*) AS n, sum(a.x) AS total"
+FOUR = pa.table({"type": ["A", "A", "B", "B"], "t": [1, 2, 3, 4], "x": [1, 2, 0, 0]})
+
+
+def test_compressed_output_of_aggregates_is_a_row_for_each_event() -> None:
+    rows = kleene.sase(OVER_ALL).compressed(FOUR, order_by="t").to_pylist()
+    assert rows == [{"match_end": 3, "n": "3", "total": "6"}, {"match_end": 4, "n": "3", "total": "6"}]
+
+
+def test_aggregates_that_are_given_stand_for_those_of_the_text() -> None:
+    found = kleene.sase(OVER_ALL).aggregate(FOUR, {"most": "max(a.x)"}, order_by="t")
+    assert found.to_pylist() == [{"most": 2}]
+    assert kleene.sase(OVER_ALL).explain(FOUR, order_by="t", per="event").splitlines()[1:3] == [
+        "RETURN count(*) AS n, sum(a.x) AS total",
+        "over all matches, per event",
+    ]
+
+
+def test_aggregates_of_one_match_stay_what_they_are() -> None:
+    query = kleene.sase("PATTERN SEQ(A+ a[], B b) RETURN sum(a[].x) AS total, count(a[]) AS n")
+    assert query.match(FOUR, order_by="t").num_rows == 6
+    with pytest.raises(kleene.AnalysisError, match="returns none over all its matches"):
+        query.aggregate(FOUR, order_by="t")
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "says"),
+    [
+        ("PATTERN SEQ(A a, B b) RETURN count(*) AS n, a.x", 45, "'x' is not an aggregate over all matches"),
+        ("PATTERN SEQ(A a, B b) RETURN sum(a.x) / count(*) AS mean", 30, "'mean' is not an aggregate over all"),
+        ("PATTERN SEQ(A a, B b) RETURN max(c.x) AS most", 34, "'c'"),
+        ("PATTERN SEQ(A a, !(C c), B b) RETURN max(c.x) AS most", 42, "negative component"),
+        ("PATTERN SEQ(A a, B b) RETURN first(a.x) AS x", 30, "first has no meaning over all matches"),
+        ("PATTERN SEQ(A a, B b) RETURN sum(a.x * b.x) AS x", 34, "the events of two variables"),
+    ],
+)
+def test_what_is_no_aggregate_over_all_matches_is_an_error(text: str, column: int, says: str) -> None:
+    with pytest.raises(kleene.AnalysisError) as caught:
+        kleene.sase(text)
+    assert says in caught.value.message
+    assert caught.value.column == column
+
+
+def test_matches_of_a_query_of_aggregates_are_an_error() -> None:
+    query = kleene.sase(OVER_ALL)
+    for call in (query.match, query.match_batches):
+        with pytest.raises(kleene.UnsupportedError, match="aggregates over all its matches") as caught:
+            call(FOUR, order_by="t")
+        assert caught.value.column == 33
+    with pytest.raises(kleene.UnsupportedError, match="aggregates over all its matches"):
+        kleene.program(OVER_ALL).match(FOUR, order_by="t")

@@ -54,7 +54,6 @@ WRONG = [
     (lambda: SparkOptions("ranges", ranges=4, range_size=5), "cannot both be given", "Give only one of them."),
     (lambda: StreamOptions(order="arival"), "order is 'time' or 'arrival', but 'arival' was given", "'arrival'?"),
     (lambda: StreamOptions(unbounded_state=True), "unbounded_state is 'refuse' or 'allow', but True was given", None),
-    (lambda: StreamOptions(timeouts=1), "timeouts is True or False, but 1 was given", None),
     (lambda: StreamOptions(buckets=0), "buckets is a number from 1 up, but 0 was given", None),
     (lambda: StreamOptions(watermark="soon"), "'soon' is not a length of time", 'watermark="10 minutes"'),
     (lambda: StreamOptions(watermark="1 s", max_ahead=5), "5 is not a length of time", 'max_ahead="1 hour"'),

@@ -73,7 +73,7 @@ SAME = [
     {"order_by": "ts", "spark": SparkOptions("ranges", ranges=4)},
     {"order_by": "type", "spark": SparkOptions("in place")},
     {"order_by": "ts", "stream": StreamOptions(watermark="1 minute")},
-    {"order_by": "ts", "stream": StreamOptions(order="arrival", timeouts=True)},
+    {"order_by": "ts", "stream": StreamOptions(order="arrival"), "timeouts": True},
 ]
 
 

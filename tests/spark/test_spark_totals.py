@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kleene
+from case_files import FOLDER, read_table, shown_value
+from kleene.spark.schema import spark_schema
 
 EVENTS = pa.table(
     {
@@ -39,3 +42,16 @@ def test_without_a_match_there_is_one_row_over_all(spark: SparkSession) -> None:
     query, frame = kleene.sase("PATTERN SEQ(A a, B b) WHERE [id] AND a.x > 100"), spark.createDataFrame(EVENTS)
     assert query.aggregate(frame, {"n": "count(*)", "x": "max(a.x)"}, order_by="t").collect() == [("0", None)]
     assert query.aggregate(frame, {"n": "count(*)"}, per="partition", order_by="t").collect() == []
+
+
+TEXTS = tomllib.loads((FOLDER / "totals" / "return_text.toml").read_text(encoding="utf-8"))["case"][::3]
+
+
+@pytest.mark.parametrize("case", TEXTS, ids=lambda case: str(case["name"]))
+def test_aggregates_of_the_text(spark: SparkSession, case: dict[str, Any]) -> None:
+    table = read_table(case.get("columns", "type:string t:int"), case["events"])
+    options = {name: case[name] for name in ("per", "params", "format") if name in case}
+    frame = spark.createDataFrame(table, spark_schema(table.schema))
+    found = kleene.sase(case["query"]).aggregate(frame, order_by="t", tie_break="n", engine="generated", **options)
+    rows = [{name: shown_value(value) for name, value in row.items()} for row in found.toArrow().to_pylist()]
+    assert sorted(map(repr, rows)) == sorted(map(repr, case["rows"]))

@@ -26,9 +26,9 @@ def events(*rows: tuple[str, int, int]) -> pa.Table:
 
 
 def sase_stream(text: str, timeouts: bool = False, in_arrival_order: bool = False, **options: object) -> Stream:
-    table, plan = prepare(call_of(kleene.sase(text).definition, order_by="t", **PLAIN, **options), events())
-    task = task_of(plan, table, in_arrival_order)
-    return Stream(replace(task, output=task.output.with_timeouts()) if timeouts else task)
+    call = call_of(kleene.sase(text).definition, order_by="t", timeouts=timeouts, **PLAIN, **options)
+    table, plan = prepare(call, events())
+    return Stream(task_of(plan, table, in_arrival_order))
 
 
 def row_stream(clause: str) -> Stream:

@@ -18,6 +18,8 @@ from flat_options import arguments
 
 FOLDER = Path(__file__).parent.parent / "cases"
 NUMBER = "n"
+APART = ("errors.toml", "timeouts.toml")
+"""Cases that have runners of their own."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,16 @@ def load(file_name: str) -> list[Case]:
 
 
 def load_all() -> list[Case]:
-    return [case for path in sorted(FOLDER.glob("*.toml")) if path.name != "errors.toml" for case in load(path.name)]
+    names = sorted(path.name for path in FOLDER.glob("*.toml") if path.name not in APART)
+    return [case for name in names for case in load(name)]
 
 
 def _case(item: dict[str, Any]) -> Case:
     order_by = item.get("order_by", "t")
     type_column = item.get("type_column", "type") or None
     options = {"order_by": order_by, "type_column": type_column, "format": item.get("format", "all")}
+    if item.get("timeouts"):
+        options["timeouts"] = True
     if "params" in item:
         options["params"] = read_params(item["params"])
     if "schema" in item:
@@ -176,6 +181,11 @@ def check(case: Case, columns: list[str], rows: list[dict[str, Any]]) -> None:
     else:
         shown = [{name: shown_value(value) for name, value in row.items()} for row in rows]
         assert near(shown) == near(case.rows)
+
+
+def check_rows_of_any_order(case: Case, rows: list[dict[str, Any]]) -> None:
+    shown = [{name: shown_value(value) for name, value in row.items()} for row in rows]
+    assert sorted(map(repr, near(shown))) == sorted(map(repr, near(case.rows)))
 
 
 def near(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from kleene.analysis.row_pattern import is_row_pattern
-from kleene.api import last_notes
+from kleene.api import Query, last_notes
 from kleene.cli.console import note_warning, notes
 from kleene.cli.reading import Inputs, read_tables, size_of
 from kleene.cli.showing import Result, Screen
@@ -50,13 +50,30 @@ def match_in_process(
 ) -> int:
     events = read_tables(files)
     total = 0
-    for name, table in queries.match(events, **options).items():
+    for name, table in _local_results(queries, events, options).items():
         if name in paths:
             write_arrow(table, paths[name])
         result = Result(name, table.schema, table.num_rows, screen.first_of(table))
         screen.show(result, queries.names, paths)
         total += table.num_rows
     return total
+
+
+def _local_results(queries: Program, events: Any, options: dict[str, Any]) -> dict[str, Any]:
+    if "timeouts" not in options:
+        return queries.match(events, **options)
+    return {queries.names[0]: _single(queries).match(events, **options)}
+
+
+def _single(queries: Program) -> Query:
+    """The one query, whose runs may be asked for."""
+    [query, *others] = queries.queries
+    if others or query.definition.from_streams:
+        raise UnsupportedError(
+            "--timeouts is for one query that reads the input itself, but the file is a program",
+            hint="Put the query into a file of its own.",
+        )
+    return query
 
 
 def match_on_spark(
@@ -121,7 +138,7 @@ def on_spark() -> Iterator[Any]:
 
 def _spark_results(queries: Program, events: Any, options: dict[str, Any]) -> dict[str, Any]:
     """The results by name; that of a single query with what restores its order."""
-    query = queries.queries[0]
+    query = _single(queries) if "timeouts" in options else queries.queries[0]
     if is_row_pattern(query.definition):
         names = {*events.columns, *(measure.name for measure in query.definition.measures or ())}
         return {queries.names[0]: query.match(events, **options, match_order="match_order" not in names)}

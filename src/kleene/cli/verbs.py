@@ -123,6 +123,15 @@ Show = Annotated[
 ]
 
 
+TimeoutsOption = Annotated[
+    bool,
+    typer.Option(
+        "--timeouts",
+        help="Also give out runs that left their window incomplete; the column timed_out tells them from matches.",
+    ),
+]
+
+
 @app.command(
     "match",
     epilog=_examples(
@@ -141,6 +150,7 @@ def match_command(
     type_column: TypeColumn = "type",
     types: Types = None,
     format: Selected = "all",
+    timeouts: TimeoutsOption = False,
     timezone: Timezone = "UTC",
     schema: SchemaOption = None,
     cast: Cast = None,
@@ -169,7 +179,7 @@ def match_command(
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         is_piped = output_path is not None and str(output_path) == "-"
         paths = output_paths(queries.names, query, None if is_piped else output_path, overwrite, files)
-        options = _match_options(queries, order_by, tie_break, type_column, types, format, param)
+        options = _match_options(queries, order_by, tie_break, type_column, types, format, param, timeouts)
         is_on_spark, why = choose_place(files, on_spark, in_process)
         if notes.is_terminal:
             note(f"matching {'on Spark' if is_on_spark else 'in this process'}: {why}", "dim")
@@ -257,10 +267,12 @@ def _match_options(
     types: str | None,
     format: str,
     param: list[str] | None,
+    timeouts: bool = False,
 ) -> dict[str, Any]:
     """The arguments of `match`; what a row pattern says itself must not be given."""
     options: dict[str, Any] = {"order_by": order_by, "tie_break": tie_break, "type_column": type_column}
     options |= {"format": format, "params": read_params(param), "schema": read_types(types)}
+    options |= {"timeouts": True} if timeouts else {}
     needs_order = any(not is_row_pattern(query.definition) for query in queries.queries)
     if needs_order and not order_by:
         raise typer.BadParameter("name the column that orders the events, such as -b ts", param_hint="--order-by")
@@ -314,6 +326,7 @@ def stream(
     types: Types = None,
     tie_break: TieBreak = None,
     format: Selected = "all",
+    timeouts: TimeoutsOption = False,
     timezone: Timezone = "UTC",
     schema: SchemaOption = None,
     cast: Cast = None,
@@ -348,7 +361,7 @@ def stream(
         files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
         check_folders(files)
         options = {
-            **_match_options(queries, order_by, tie_break, type_column, types, format, param),
+            **_match_options(queries, order_by, tie_break, type_column, types, format, param, timeouts),
             "stream": StreamOptions(
                 order="arrival" if arrival else "time",
                 buckets=buckets,

@@ -34,6 +34,7 @@ from kleene.engine.compiled.arrays.nodes import (
 )
 from kleene.engine.compiled.arrays.statuses import CONTRADICTION, DONE, TOO_LARGE
 from kleene.engine.compiled.arrays.windows import NO_WINDOW, WINDOW_IN_EVENTS
+from kleene.engine.compiled.buffer import Buffer
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.compiled.meter import Meter
@@ -61,12 +62,12 @@ class CompressedMatches:
     `len()` is the number of rows. Matches are counted without being made, and made on demand.
     """
 
-    def __init__(self, query: AnalyzedQuery, engine: RunEngine, table: pa.Table, budget: Budget) -> None:
-        self._query, self._table, self._engine, self._budget = query, table, engine, budget
-        progress = engine.start(budget)
-        self._piece, done = progress.completions(table)
-        assert progress.buffer is not None
-        self._buffer = progress.buffer
+    def __init__(
+        self, query: AnalyzedQuery, engine: RunEngine, piece: RunPiece, buffer: Buffer, done: Array, budget: Budget
+    ) -> None:
+        """`done` are the completions of the piece, of which the buffer is whole."""
+        self._query, self._table, self._engine, self._budget = query, piece.table, engine, budget
+        self._piece, self._buffer = piece, buffer
         self._expansion = Expansion(engine.is_merged, len(query.components), engine.jit, NO_LIMIT, budget)
         self._needs_judge = self._piece.kernel.generated.has_accept
         ends = self._piece.grouped.order[done[:, COMPLETION_ROW]] if len(done) else done[:, COMPLETION_ROW]
@@ -77,6 +78,13 @@ class CompressedMatches:
             kept = [number for number in range(len(self._done)) if len(self._judged(self._done[number : number + 1]))]
             self._done, ends = self._done[kept], ends[kept]
         self._ends, self._begins = np.unique(ends, return_index=True)
+
+    @classmethod
+    def of_table(cls, query: AnalyzedQuery, engine: RunEngine, table: pa.Table, budget: Budget) -> CompressedMatches:
+        progress = engine.start(budget)
+        piece, done = progress.completions(table)
+        assert progress.buffer is not None
+        return cls(query, engine, piece, progress.buffer, done, budget)
 
     def __len__(self) -> int:
         return len(self._ends)

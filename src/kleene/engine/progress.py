@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 import pyarrow as pa
@@ -24,12 +25,13 @@ from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.match_order import RowOrder
 from kleene.engine.protocol import Held, Progress, Time
 from kleene.engine.results import ResultBatch, RowWriter, in_output_order
+from kleene.engine.row_timeouts import check_piece_by_piece
 from kleene.engine.rows import check_follows
-from kleene.engine.run import measures_of, result_schema
+from kleene.engine.run import measures_of, result_schema, timeouts_of
 from kleene.engine.saved_parts import SavedParts, require
 from kleene.engine.snapshot import pack, unpack
 from kleene.errors import ExecutionError, SchemaError, SnapshotError, UnsupportedError, listed, printable
-from kleene.ir.options import Selection, Strategy
+from kleene.ir.options import Selection, Strategy, Timeouts
 from kleene.ir.pattern import has_anchor, longest
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
@@ -57,6 +59,8 @@ class PreparedQuery:
         order: Any = query.order_by
         operators = "" if plan.pipeline is None else str(plan.pipeline)
         said = [text, str(order), str(self.sort_columns), plan.format.value, operators]
+        said += ["compressed"] if plan.mode == "compressed" else []
+        said += [] if plan.timeouts is Timeouts.NONE else [plan.timeouts.value]
         said += [str(self.columns), str(query.schema)]
         said += [] if query.definition.grouping is None else [str(query.definition.grouping)]
         return hashlib.sha256("\x00".join(said).encode()).hexdigest()
@@ -68,6 +72,7 @@ class CheckedProgress:
     def __init__(self, query: PreparedQuery) -> None:
         self._query, self._plan, self._columns = query, query.plan, query.columns
         self._engine = query.started()
+        self._timeouts = timeouts_of(query.plan)
         self._is_finished = False
         self._last: pa.Table | None = None  # the event that came last
         self._feeding = threading.Lock()
@@ -133,10 +138,12 @@ class CheckedProgress:
 
     def saved(self) -> dict[str, Any]:
         """What there is to save, besides what all progresses have."""
-        return dict(self._engine.saved())
+        return {**self._engine.saved(), **({} if self._timeouts is None else self._timeouts.saved())}
 
     def load(self, parts: SavedParts) -> None:
         self._engine.load(parts)
+        if self._timeouts is not None:
+            self._timeouts.load(parts)
 
     @classmethod
     def restore(cls, query: PreparedQuery, snapshot: bytes) -> Self:
@@ -160,7 +167,14 @@ class CheckedProgress:
         return progress
 
     def held(self) -> Held:
-        return self._engine.held()
+        held = self._engine.held()
+        if self._timeouts is None:
+            return held
+        events, size, wakes_at = self._timeouts.held()
+        wakes = [time for time in (held.wakes_at, wakes_at) if time is not None]
+        return Held(
+            held.runs, held.events + events, held.bytes + size, min(wakes, default=None), held.is_idle and not events
+        )
 
     def batches(
         self,
@@ -176,7 +190,10 @@ class CheckedProgress:
         """
         budget = self._engine.budget = Budget(self._plan.limits, table.num_rows)
         writer = RowWriter(self._plan, self._query.measures, Meter(), with_times, row_order=row_order)
-        return in_output_order(writer.parts(self._engine.feed(table, now, is_last), budget), budget)
+        parts = writer.parts(self._engine.feed(table, now, is_last), budget)
+        if self._timeouts is not None:
+            parts = chain(parts, writer.parts(self._timeouts.closed(table, now, is_last, budget), budget))
+        return in_output_order(parts, budget)
 
 
 def refuse_window(plan: Plan) -> None:
@@ -191,6 +208,8 @@ def refuse_window(plan: Plan) -> None:
 def _checked_choice(plan: Plan) -> Choice:
     """The engine; an error if it does not go through a stream piece by piece."""
     refuse_window(plan)
+    if plan.timeouts is not Timeouts.NONE and isinstance(plan.query, AnalyzedRowPattern):
+        check_piece_by_piece(plan.query)
     choice = choose(plan)
     if choice.name == "reference":
         raise UnsupportedError(

@@ -39,7 +39,7 @@ from kleene.engine.rows import RowMaker, find_rows
 from kleene.engine.run import Runner
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
-from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
+from kleene.ir.options import AfterMatch, Format, RowsPerMatch, Selection, Skip, Strategy, Timeouts, WindowUnit
 from kleene.ir.pattern import can_be_empty, has_exclusion, longest
 from kleene.plan.plan import Plan
 from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
@@ -82,6 +82,8 @@ def reach_of(plan: Plan) -> Reach | Uncut:
     order_type = query.time_type
     if order_type not in (INTEGER, FLOAT, DATE) and not isinstance(order_type, TimestampType):
         return Uncut("ranges are cut by numbers and times, but the order key is neither")
+    if plan.timeouts is not Timeouts.NONE:
+        return Uncut("runs that are out of time are found where all events of a key are")
     if isinstance(query, AnalyzedRowPattern):
         return _reach_of_rows(query)
     if plan.mode == "compressed":

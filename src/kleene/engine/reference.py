@@ -52,11 +52,13 @@ def match_parts(
     yield held
 
 
-def open_runs(query: AnalyzedQuery, events: Events, starts: Sequence[int], run_limit: int) -> list[Selected]:
+def open_runs(
+    query: AnalyzedQuery, events: Events, starts: Sequence[int], run_limit: int, budget: Budget
+) -> list[Selected]:
     """Of the runs that begin at the starts, those that their window leaves with some variables bound and some not."""
     found: list[Selected] = []
     wanted = set(starts)
-    for partition in _partitions(query, events, run_limit, Budget(events=len(events))):
+    for partition in _partitions(query, events, run_limit, budget):
         found += partition.open_runs([event for event, at in enumerate(partition.positions) if at in wanted])
     return sorted(found, key=lambda run: (run[0][0], run))
 
@@ -103,13 +105,17 @@ class _Partition:
         """The runs from the starts that are not complete when their windows end."""
         found: list[Selected] = []
         for start in starts:
+            self.budget.check_time()
             runs: list[Selected] = [((start,),)] if self.begins((), start) else []
             for event in range(start + 1, len(self.positions)):
                 if not runs or not self.is_in_window(start, event):
                     break
                 runs = [after for run in runs for after in self.moves(run, event) if not self.is_finished(after)]
                 self._check_limit(runs)
-            found += [self._in_table(run) for run in runs if len(run) < len(self.query.components)]
+            opened = [self._in_table(run) for run in runs if len(run) < len(self.query.components)]
+            self.budget.count(len(opened))
+            self.budget.add("runs that are out of time", sum(100 + 8 * len(part) for run in opened for part in run))
+            found += opened
         return found
 
     def _in_table(self, run: Selected) -> Selected:

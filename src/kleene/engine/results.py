@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -27,11 +27,13 @@ from kleene.engine.interpreter import FoundOutputRows
 from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.matches import Array, FlatMatches, FoundMatches
 from kleene.engine.output import as_schema, output_table, values_at
-from kleene.engine.protocol import Found
+from kleene.engine.protocol import Found, Time
 from kleene.engine.row_columns import one_row_table, regex_table, window_columns
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
+from kleene.engine.row_timeouts import FoundRowTimeouts
 from kleene.engine.rows import RowMaker
 from kleene.engine.spilling import PLACE, ByPlace, Sorter
+from kleene.engine.timeouts import FoundTimeouts, mark_fields, marked, partial_table
 from kleene.ir.options import RowsPerMatch
 from kleene.plan.plan import Plan
 from kleene.schema import (
@@ -146,9 +148,17 @@ class RowWriter:
                     batches = output_batches(self._row_pattern, found.table, rows, self.row_order)
                 case FoundOutputRows():
                     batches = output_batches(self._row_pattern, found.table, found.rows, self.row_order)
+                case FoundTimeouts():
+                    batches = self._partial_batches(found)
+                case FoundRowTimeouts():
+                    batches = output_batches(self._row_pattern, found.table, found.rows, self.row_order)
+                    batches = _marked_batches(batches, self.plan, found.closes)
                 case _:
                     raise AssertionError(f"no rows for {type(found).__name__}")
-            yield Part(batches, found.is_settled)
+            is_unmarked = mark_fields(self.plan) and not isinstance(
+                found, FoundMatches | FoundTimeouts | FoundRowTimeouts
+            )
+            yield Part(_marked_batches(batches, self.plan) if is_unmarked else batches, found.is_settled)
 
     @property
     def _row_pattern(self) -> AnalyzedRowPattern:
@@ -166,7 +176,7 @@ class RowWriter:
         while start < len(matches):
             part = matches[start : start + rows]
             here = {number: column.slice(start, rows) for number, column in computed.items()}
-            made = output_table(query, events, part, self.with_times, here)
+            made = marked(output_table(query, events, part, self.with_times, here), self.plan)
             if self.id_columns is not None:
                 made = with_match_ids(made, table, part, self.plan, self.id_columns)
             self.meter.add("Transformation", len(part), made.num_rows, perf_counter() - started)
@@ -174,6 +184,30 @@ class RowWriter:
             rows = min(max(len(part) * BYTES_PER_BATCH // max(table_bytes(made), 1), 1), ROWS_PER_BATCH)
             yield ResultBatch(made, part.last, part, table)
             started = perf_counter()
+
+    def _partial_batches(self, found: FoundTimeouts) -> Iterator[ResultBatch]:
+        """The rows of runs that are out of time."""
+        query = self.plan.query
+        assert isinstance(query, AnalyzedQuery)
+        assert query.schema is not None
+        events = Events(found.table, query.schema, query.order_by)
+        for start in range(0, len(found.runs), ROWS_PER_BATCH):
+            part, closes = found.runs[start : start + ROWS_PER_BATCH], found.closes[start : start + ROWS_PER_BATCH]
+            made = marked(partial_table(query, events, part, self.with_times), self.plan, closes)
+            if self.id_columns is not None:
+                made = with_match_ids(made, found.table, part, self.plan, self.id_columns)
+            yield ResultBatch(made, part.last, part, found.table)
+
+
+def _marked_batches(
+    batches: Iterable[ResultBatch], plan: Plan, closes: Sequence[Time] | None = None
+) -> Iterator[ResultBatch]:
+    """Batches of rows of a row pattern that are matches, or whose windows close then."""
+    at = 0
+    for batch in batches:
+        end = at + batch.table.num_rows
+        yield replace(batch, table=marked(batch.table, plan, None if closes is None else closes[at:end]))
+        at = end
 
 
 MATCH_ID = "match_id"

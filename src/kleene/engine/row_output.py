@@ -154,5 +154,15 @@ def unmatched_rows(positions: Sequence[int], rows: Iterable[int]) -> Iterator[Ou
     return (OutputRow(positions[row], None, (positions[row], positions[row], 0, 0)) for row in rows)
 
 
+def measures_of_part(
+    query: AnalyzedRowPattern, part: RowMatch, columns: Mapping[str, Sequence[PlainValue]], positions: Sequence[int]
+) -> tuple[Any, ...]:
+    """The measures of rows that did not become a match, which has no number."""
+    rows, columns = range(part.start, part.start + len(part.variables)), {**columns, POSITION: positions}
+    visible = Visible(0, len(positions))
+    bindings = RowBindings(columns, visible, query.members, rows, part.variables, running=len(rows), number=None)
+    return _measured(evaluated_measures(query), bindings)
+
+
 def _measured(measures: Sequence[ir.Expr], bindings: RowBindings) -> tuple[Any, ...]:
     return tuple(evaluate(expression, bindings) for expression in measures)

@@ -117,6 +117,31 @@ class PartitionMatcher:
                     number += 1
                     yield replace(found, number=number)
 
+    def open_ways(self, start: int, number: int) -> tuple[RowMatch | None, list[RowMatch]]:
+        """The match of the row, and the ways from it that bound all rows of its window and could have gone on.
+
+        Where every classification is a match, so is every open one given; else only that of a row without a match, the
+        most preferred one. Nothing is left out only if no row of the window is yet to come.
+        """
+        opened: list[RowMatch] = []
+        ways = self._ways(start, number, self._all, opened)
+        found = next(ways, None)
+        if self._query.definition.selection is not Selection.ALL_MATCHES:
+            return found, opened[:1] if found is None else []
+        for _ in ways:
+            pass
+        return found, list({way.variables: way for way in opened}.values())
+
+    def window_end(self, start: int) -> int:
+        """The first row behind the window of the row, or the end of the partition."""
+        return next((row for row in range(start, self._count) if not self._is_in_window(start, row)), self._count)
+
+    def resume(self, found: RowMatch) -> int:
+        """The row where matching goes on after a match."""
+        if self._query.definition.selection is Selection.ALL_MATCHES:
+            return found.start + 1
+        return self._resume(found, self._query.definition.after_match or AfterMatch())
+
     def of_each_row(self, ends: Sequence[int]) -> Iterator[RowMatch | None]:
         """The match of each row in its frame, which the row at `ends` is behind; None if it has none, or is skipped."""
         frame, after = self._query.frame, self._query.definition.after_match or AfterMatch()
@@ -149,8 +174,10 @@ class PartitionMatcher:
 
     # --- one start row ---------------------------------------------------------------------------------------------
 
-    def _ways(self, start: int, number: int, visible: Visible) -> Iterator[RowMatch]:
-        """The ways to match from the row on, most preferred first."""
+    def _ways(
+        self, start: int, number: int, visible: Visible, opened: list[RowMatch] | None = None
+    ) -> Iterator[RowMatch]:
+        """The ways to match from the row on, most preferred first; `opened` gets those that run out of window."""
         pattern = self._query.definition.pattern
         untried: list[tuple[Todo, int, Bound | None, int]] = [((pattern, None), start, None, 0)]
         # A match takes some steps for each of its rows; what goes far beyond that is going around in ways that fail.
@@ -175,6 +202,8 @@ class PartitionMatcher:
                     tried = Bound(row, name or "", excluded > 0, bound)
                     if self._fits(tried, start, number, visible):
                         untried.append((rest, row + 1, tried, excluded))
+                    elif opened is not None and self._runs_out(start, row):
+                        opened.append(_match(start, number, bound))
                 case PatternSequence(elements=elements):
                     for element in reversed(elements):
                         rest = (element, rest)
@@ -224,6 +253,13 @@ class PartitionMatcher:
         bindings = RowBindings(self._columns, visible, self._members, rows, variables, number=number)
         return evaluate(condition, bindings) is True
 
+    def _runs_out(self, start: int, row: int) -> bool:
+        """Whether a way that has bound the rows before this one lacks nothing but time."""
+        length = self._query.definition.max_length
+        if row == start or (length is not None and row - start >= length):
+            return False
+        return row >= self._count or not self._is_in_window(start, row)
+
     def _is_in_window(self, start: int, row: int) -> bool:
         window = self._query.definition.window
         if window is None:
@@ -271,7 +307,7 @@ class RowBindings:
     rows: Sequence[int]
     variables: Sequence[str]
     running: int | None = None
-    number: int = 0
+    number: int | None = 0  # None: it is no match
     row: int | None = None
 
     def value(self, expression: ir.Expr) -> Any:

@@ -38,7 +38,7 @@ def with_computed_keys(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
     """The table with the keys that are expressions as further columns."""
     assert query.schema is not None
     for name, expression in query.computed:
-        columns = _plain_columns([expression], query.schema, table)
+        columns = plain_columns([expression], query.schema, table)
         values = [
             evaluate(expression, RowBindings(columns, Visible(0, table.num_rows), {}, (), (), row=row))
             for row in range(table.num_rows)
@@ -94,9 +94,9 @@ def _interpreted_rows(
     assert query.schema is not None
     used = [condition for _, condition in query.conditions] + computed_measures(query)
     measured = query.measured_column
-    columns = _plain_columns(used, query.schema, table, {} if measured is None else {measured: query.time_type})
+    columns = plain_columns(used, query.schema, table, {} if measured is None else {measured: query.time_type})
     place = 0
-    for positions in _partitions(query, table):
+    for positions in row_partitions(query, table):
         here = {name: [values[position] for position in positions] for name, values in columns.items()}
         if query.definition.selection is Selection.FIRST_COMPLETED:
             key = {name: table.column(name)[positions[0]].as_py() for name in query.partition_by}
@@ -147,7 +147,7 @@ class RowMaker:
     def __init__(self, query: AnalyzedRowPattern, table: pa.Table) -> None:
         assert query.schema is not None
         self._query, self.table = query, table
-        self._columns = _plain_columns(computed_measures(query), query.schema, table)
+        self._columns = plain_columns(computed_measures(query), query.schema, table)
 
     def rows_of(self, found: FoundRows) -> Iterator[OutputRow]:
         """The rows of the matches, and of the rows that are in none, in any order."""
@@ -161,7 +161,7 @@ class RowMaker:
                 yield from output_rows(self._query, matches, here, positions)
 
 
-def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:
+def row_partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:
     """The positions of each partition's rows. In SQL, NULLs form a partition, and so do NaNs."""
     columns = {name: table.column(name) for name in query.partition_by}
     plain = (plain_values(column, attribute_type(column.type), name) for name, column in columns.items())
@@ -172,7 +172,7 @@ def _partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:
     return list(groups.values())
 
 
-def _plain_columns(
+def plain_columns(
     expressions: list[ir.Expr], schema: EventSchema, table: pa.Table, further: dict[str, Type] | None = None
 ) -> dict[str, list[PlainValue]]:
     names = {node.name for item in expressions for node in ir.walk(item) if isinstance(node, ir.Attribute)}

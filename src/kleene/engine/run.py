@@ -26,10 +26,13 @@ from kleene.engine.output import output_schema
 from kleene.engine.protocol import Engine, Progress
 from kleene.engine.results import MATCH_ID, Part, ResultBatch, RowWriter, in_output_order, table_batches, without_first
 from kleene.engine.row_output import row_output_schema
+from kleene.engine.row_timeouts import RowTimeouts
+from kleene.engine.timeouts import TIMED_OUT, EventTimeouts, mark_fields
 from kleene.engine.totals.groups import Totals, grouping_of, totals_schema, totals_table
 from kleene.engine.totals.partial import partial_table
 from kleene.engine.totals.totals import totals_by_graph, totals_by_match, why_match_by_match
-from kleene.errors import ExecutionError, LimitError, UnsupportedError
+from kleene.errors import ExecutionError, LimitError, SchemaError, UnsupportedError
+from kleene.ir.options import Timeouts
 from kleene.plan.choice import choose_algorithm
 from kleene.plan.plan import Plan
 
@@ -41,13 +44,30 @@ def result_schema(
     plan: Plan, columns: pa.Schema, with_times: bool = False, id_columns: Sequence[str] | None = None
 ) -> pa.Schema:
     if isinstance(plan.query, AnalyzedRowPattern):
-        return row_output_schema(plan.query, columns)
+        return _with_marks(row_output_schema(plan.query, columns), plan)
     if plan.mode == "compressed":
         return compressed_schema(plan.query, columns)
     if plan.mode == "totals":
         return totals_schema(plan.query, columns)
-    schema = output_schema(plan.query, columns, with_times)
+    schema = _with_marks(output_schema(plan.query, columns, with_times), plan)
     return schema if id_columns is None else schema.append(pa.field(MATCH_ID, pa.string()))
+
+
+def _with_marks(schema: pa.Schema, plan: Plan) -> pa.Schema:
+    marks = mark_fields(plan)
+    if marks and TIMED_OUT in schema.names:
+        raise SchemaError(
+            f"timeouts are marked by the column '{TIMED_OUT}', but the result has another of that name",
+            hint="Rename it, or choose other columns with RETURN or MEASURES.",
+        )
+    return pa.schema([*schema, *marks])
+
+
+def timeouts_of(plan: Plan) -> EventTimeouts | RowTimeouts | None:
+    """What finds the runs that are out of time, if they are wanted."""
+    if plan.timeouts is Timeouts.NONE:
+        return None
+    return RowTimeouts(plan) if isinstance(plan.query, AnalyzedRowPattern) else EventTimeouts(plan)
 
 
 class Runner:
@@ -88,7 +108,7 @@ class Runner:
         writer = RowWriter(self.plan, self.measures, self.meter, with_times, id_columns, row_order)
         given = 0
         try:
-            parts = self._parts(table, writer, budget)
+            parts = self._with_timeouts(self._parts(table, writer, budget), table, writer, budget)
             found = (batch for part in parts for batch in part.batches)
             for batch in in_output_order(parts, budget, holds_all) if in_order else found:
                 given += batch.table.num_rows
@@ -99,6 +119,7 @@ class Runner:
                 raise ExecutionError(error.message, hint=error.hint) from None
             budget.restart()
             parts = self._found(Interpreter(self.plan), table, writer, budget)
+            parts = self._with_timeouts(parts, table, writer, budget)
             yield from without_first(in_output_order(parts, budget, holds_all), given)
 
     def find(self, table: pa.Table, budget: Budget | None = None) -> FlatMatches:
@@ -129,7 +150,7 @@ class Runner:
             table = table.slice(0, 0)
         else:
             engine = self.run_engine(table)
-        return CompressedMatches(query, engine, table, Budget(self.plan.limits, table.num_rows))
+        return CompressedMatches.of_table(query, engine, table, Budget(self.plan.limits, table.num_rows))
 
     def totals(self, table: pa.Table) -> Totals:
         """Aggregates over all matches of a SASE query."""
@@ -188,6 +209,17 @@ class Runner:
         return engine
 
     # --- parts of the result ---------------------------------------------------------------------------------------
+
+    def _with_timeouts(
+        self, parts: Iterator[Part], table: pa.Table, writer: RowWriter, budget: Budget
+    ) -> Iterator[Part]:
+        """The parts, and those of runs that are out of time among them, if they are wanted."""
+        timeouts = timeouts_of(self.plan)
+        if timeouts is None:
+            yield from parts
+            return
+        yield from (Part(part.batches, False) for part in parts)
+        yield from writer.parts(timeouts.closed(table, None, True, budget), budget)
 
     def _parts(self, table: pa.Table, writer: RowWriter, budget: Budget) -> Iterator[Part]:
         """What the engine finds; where that is not worth its start, and it is little, what the interpreter finds."""

@@ -28,6 +28,7 @@ from kleene.engine.range_shares import Ranges, cut_by_range, why_no_ranges
 from kleene.engine.run import Runner, result_schema
 from kleene.engine.shares import LEAST_ROWS, Cut, Item, Result, Workers, cut_by_key
 from kleene.errors import KleeneError, LimitError
+from kleene.ir.options import Timeouts
 from kleene.plan.plan import ByKey, Plan
 
 LOOK_AROUND = 0.1
@@ -49,6 +50,8 @@ def why_together(plan: Plan, rows: int | None = None) -> str | None:
     """Why the events of a table of so many rows are matched together; None if they are matched in shares."""
     if plan.mode != "verbose":
         return "matches that share a graph are found together"
+    if plan.timeouts is not Timeouts.NONE:
+        return "the last of all events tells which runs are out of time"
     if rows is not None and rows < LEAST_ROWS:
         return f"there are fewer than {LEAST_ROWS:,} events"
     if isinstance(plan.split, ByKey):

@@ -118,7 +118,8 @@ class EventBindings:
     def value(self, expression: ir.Expr) -> Any:
         match expression:
             case ir.Attribute():
-                return self.column(expression.name)[self._position(expression)]
+                position = self._position(expression)
+                return None if position is None else self.column(expression.name)[position]
             case ir.Length(variable=variable):
                 return len(self.selected[variable])
             case ir.Aggregate():
@@ -128,9 +129,12 @@ class EventBindings:
                 return True if missing else evaluate(predicate, self)
         raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
 
-    def _position(self, attribute: ir.Attribute) -> int:
+    def _position(self, attribute: ir.Attribute) -> int | None:
+        """Where the event is; None if the variable has none, as in a run that is not complete."""
         assert attribute.variable is not None
         events = self.selected[attribute.variable]
+        if not events:
+            return None
         match attribute.position:
             case Position.FIRST:
                 return events[0]
@@ -143,7 +147,8 @@ class EventBindings:
     def _is_missing(self, node: ir.Expr) -> bool:
         if not isinstance(node, ir.Attribute) or node.position in (Position.ALL, Position.SO_FAR):
             return False
-        return self.is_missing(self._position(node), node.name)
+        position = self._position(node)
+        return position is not None and self.is_missing(position, node.name)
 
     def _aggregate(self, aggregate: ir.Aggregate) -> Any:
         variable, position = _aggregated(aggregate)

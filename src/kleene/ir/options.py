@@ -127,3 +127,11 @@ class Format(Enum):
 
     ALL = "all"
     NON_OVERLAPPING = "non_overlapping"
+
+
+class Timeouts(Enum):
+    """Which runs that did not become matches are given out beside them."""
+
+    NONE = "none"
+    CLOSED = "closed"  # those whose windows have passed
+    ALL = "all"  # where the end of all events is not known: those that are open in the end, too, with when they close

@@ -15,7 +15,7 @@ from lark.visitors import v_args
 
 from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
-from kleene.ir.options import Strategy, Window, WindowParameter, WindowUnit
+from kleene.ir.options import Grouping, Strategy, Window, WindowParameter, WindowUnit
 from kleene.ir.paths import Step, last_name, path_of, path_text
 from kleene.ir.pattern import Negation, Repeat, Sequence, Variable, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
@@ -216,7 +216,9 @@ class _Builder(ExpressionBuilder):
         return {"having": self.checked(children[1])}
 
     def return_clause(self, _: Meta, children: Children) -> dict[str, object]:
-        return {"measures": tuple(children[1:])}
+        measures = tuple(children[1:])
+        is_over_all = any(_is_over_all_matches(measure.expression) for measure in measures)
+        return {"measures": measures, "grouping": Grouping() if is_over_all else None}
 
     def measure(self, meta: Meta, children: Children) -> Measure:
         expression, _, name = children
@@ -402,6 +404,17 @@ def _attribute(meta: Meta, variable: Name, position: ir.Position, name: Name, st
     whole = path_text(str(name), path)
     column = ir.Attribute(str(variable), whole, position, variable.span, name.span, span=span_of(meta))
     return with_steps(column, behind)
+
+
+def _is_over_all_matches(expression: ir.Expr) -> bool:
+    """Whether an aggregate is of all matches and not of one: count(*), or one of a.x, where one match has a[].x."""
+    for aggregate in ir.walk(expression):
+        if isinstance(aggregate, ir.Aggregate):
+            for node in ir.walk(aggregate.argument):
+                match node:
+                    case ir.Events(variable=None) | ir.Attribute(position=ir.Position.EACH):
+                        return True
+    return False
 
 
 def _so_far(argument: ir.Expr) -> ir.Expr:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kleene.errors import UnsupportedError, printable, shown
 from kleene.ir.options import MICROSECONDS
-from kleene.options.checks import checked_count, checked_flag, checked_pair
+from kleene.options.checks import checked_count, checked_pair
 from kleene.wording import said
 
 BUCKETS = 16
@@ -28,7 +28,6 @@ class StreamOptions:
     order: "time" lets events wait until the watermark has passed them; "arrival" trusts the order in which they arrive,
         and matches them at once.
     unbounded_state: "allow" accepts a query whose state may grow without end; "refuse" does not.
-    timeouts: whether runs that leave their window are returned too, as rows of their own with what they had bound.
     buckets: how many groups the keys are put together in, each with a state of its own. Each costs time in every
         micro-batch, and no more tasks than that can work at once.
     watermark: how long to wait for events that are late, such as "10 minutes": Kleene sets Spark's watermark itself.
@@ -39,7 +38,6 @@ class StreamOptions:
 
     order: str = "time"
     unbounded_state: str = "refuse"
-    timeouts: bool = False
     buckets: int = BUCKETS
     watermark: str | None = None
     max_ahead: str | None = None
@@ -47,7 +45,6 @@ class StreamOptions:
     def __post_init__(self) -> None:
         checked_pair("order", self.order, ("time", "arrival"))
         checked_pair("unbounded_state", self.unbounded_state, ("refuse", "allow"))
-        checked_flag("timeouts", self.timeouts)
         object.__setattr__(self, "buckets", checked_count("buckets", self.buckets, "number"))
         if self.watermark is not None:
             length_of_time("watermark", self.watermark, "10 minutes")

@@ -9,7 +9,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.analysis.totals import WINDOW_END, WINDOW_START
 from kleene.errors import UnsupportedError
-from kleene.ir.options import Format, Strategy, WindowUnit
+from kleene.ir.options import Format, Strategy, Timeouts, WindowUnit
 from kleene.options.engine import DEFAULT_RUN_LIMIT, USUAL_ENGINE, EngineOptions, usable_cores
 from kleene.options.hints import NO_HINTS, Hints
 from kleene.options.limits import NO_LIMITS, Limits
@@ -57,6 +57,7 @@ class Plan:
     pipeline: Pipeline | None = None
     hints: Hints = NO_HINTS
     threads: int = 1
+    timeouts: Timeouts = Timeouts.NONE
 
 
 def make_plan(
@@ -64,6 +65,7 @@ def make_plan(
     engine: EngineOptions = USUAL_ENGINE,
     format: Format = Format.ALL,
     mode: str = "verbose",
+    timeouts: Timeouts = Timeouts.NONE,
 ) -> Plan:
     """The plan for a query; which engine can run it shows when its code is made."""
     assert query.definition.window_parameter is None, "a call binds parameters before it plans"
@@ -76,7 +78,7 @@ def make_plan(
         _check_options_of_rows(engine, mode)
     return Plan(
         query,
-        choose_split(query, pipeline, format),
+        choose_split(query, pipeline, format, timeouts),
         engine.name,
         format,
         engine.run_limit,
@@ -86,6 +88,7 @@ def make_plan(
         pipeline,
         engine.hints,
         usable_cores() if engine.threads is None else engine.threads,
+        timeouts,
     )
 
 
@@ -116,14 +119,18 @@ def _group_columns(query: AnalyzedQuery) -> list[str]:
 
 
 def choose_split(
-    query: AnalyzedQuery | AnalyzedRowPattern, pipeline: Pipeline | None = None, format_: Format = Format.ALL
+    query: AnalyzedQuery | AnalyzedRowPattern,
+    pipeline: Pipeline | None = None,
+    format_: Format = Format.ALL,
+    timeouts: Timeouts = Timeouts.NONE,
 ) -> ByKey | OneStream:
     """By key where PARTITION BY, or equivalence tests that tie every component, negatives included, give one."""
     if query.partition_by:
         return ByKey(query.partition_by)
     if isinstance(query, AnalyzedRowPattern):
         return OneStream("the query has no PARTITION BY")
-    implied = () if pipeline is None else _implied_key(query, pipeline, format_)
+    # A run that does not complete may hold events of several such keys.
+    implied = () if pipeline is None or timeouts is not Timeouts.NONE else _implied_key(query, pipeline, format_)
     if implied:
         return ByKey(implied, is_implied=True)
     if query.strategy is Strategy.STRICT_CONTIGUITY:

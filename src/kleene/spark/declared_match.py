@@ -61,6 +61,11 @@ def _bucket(reads: Reads) -> Any:
 def _check_options(call: Call) -> None:
     if call.stream is not None:
         raise UnsupportedError("stream is for streams, but schema is for tables", hint="Leave stream out.")
+    if call.timeouts:
+        raise UnsupportedError(
+            "a run is out of time by the last event of all, which a table function does not see",
+            hint="Leave schema out.",
+        )
     if call.is_compressed:
         raise UnsupportedError("compressed output needs the layout of a job", hint="Leave schema out.")
     if call.spark is not None and call.spark != SparkOptions(pushdown=call.spark.pushdown):

@@ -27,6 +27,7 @@ from kleene.engine.ties import tie_rule
 from kleene.engine.together import Together
 from kleene.errors import AnalysisError, UnsupportedError, listed
 from kleene.ir import expr as ir
+from kleene.ir.options import Timeouts
 from kleene.ir.paths import spoken
 from kleene.ir.query import QueryDefinition
 from kleene.ir.text import expression_text
@@ -34,6 +35,7 @@ from kleene.options import SparkOptions, StreamOptions
 from kleene.plan.plan import ByKey, Plan
 from kleene.schema import TimestampType
 from kleene.spark.clock import with_clock
+from kleene.spark.closing import closed_only
 from kleene.spark.foreign_code import check_definition
 from kleene.spark.layouts.choosing import Layout, choose_layout
 from kleene.spark.layouts.stream import choose_stream, is_stream, joined, upstream_of, upstream_of_events
@@ -74,7 +76,10 @@ class Job:
         check_workers(self.frame.sparkSession)
         watch_jobs(self.frame.sparkSession)
         found = self.layout.found(self)
-        finished = found if self.finish is None else self.finish(found)
+        known = found
+        if self.plan.timeouts is Timeouts.ALL:
+            known = closed_only(found, self.frame, self.plan, self.reads)
+        finished = known if self.finish is None else self.finish(known)
         shown = self.output.shown_names
         named = finished.toDF(*(shown.get(name, name) for name in finished.columns)) if shown else finished
         return found if named is found else with_notes_of([found], named)
@@ -109,7 +114,7 @@ def make_job(call: Call, events: Events | Together, *, is_read: bool = False, al
             )
         if not allow_jvm_calls:
             check_definition(call.definition)
-        return _job_on_rows(call, events, nested, choose)
+        return _job_on_rows(call, events, nested, choose, is_streaming)
     source = read_frames(events, order, call.type_column, call.definition, nested, call.schema)
     return _job_on_events(call, source, is_read, choose)
 
@@ -141,13 +146,11 @@ def _job_on_streams(call: Call, events: Together, is_read: bool) -> Job:
 
 
 def _job_on_events(call: Call, source: SparkInput, is_read: bool, choose: Choose) -> Job:
-    on_stream = call.stream or StreamOptions()
     plan = call.plan(analyze(call.definition, source.schema, source.order.order_by))
+    plan = _planned(plan, source.frame.isStreaming)
     reads = reads_of_events(plan, source.columns, source.order, (call.spark or SparkOptions()).pushdown)
     reads = replace(reads, time_name=source.time_name)
     output = output_of_events(call, plan, reads, is_read)
-    if source.frame.isStreaming and on_stream.timeouts:
-        output = output.with_timeouts()
     layout = choose(source.frame, plan, reads, output)
     return Job(frame=source.frame, plan=plan, reads=reads, layout=layout, output=output)
 
@@ -167,6 +170,12 @@ def zone_notes(definition: QueryDefinition, events: DataFrame | Mapping[Any, Dat
                         "zone, write it behind the time, as in TIMESTAMP '2024-01-31 10:00:00-05:00'"
                     )
                     return
+
+
+def _planned(plan: Plan, is_streaming: bool) -> Plan:
+    """The plan for tasks, which on tables do not know when the last of all events is."""
+    is_open = plan.timeouts is Timeouts.NONE or is_streaming
+    return plan if is_open else replace(plan, timeouts=Timeouts.ALL)
 
 
 Choose = Callable[[DataFrame, Plan, Reads, Output], Layout]
@@ -237,17 +246,18 @@ def order_of_all(columns: pa.Schema, hidden: Container[str]) -> tuple[SortColumn
     return tuple(SortColumn(name, False, False) for name in names)
 
 
-def _job_on_rows(call: Call, events: Events, nested: frozenset[str], choose: Choose) -> Job:
+def _job_on_rows(call: Call, events: Events, nested: frozenset[str], choose: Choose, is_streaming: bool) -> Job:
     """The job for a row pattern, or for the regular-expression operator."""
     prepared, columns, plan = prepare_rows(call, events, nested)
-    query = plan.query
+    plan, query = _planned(plan, is_streaming), plan.query
     assert isinstance(query, AnalyzedRowPattern)
     frame, columns = with_keys(prepared.frame, columns, query)
     reads = reads_of_rows(query, columns)
-    result, shown_names = distinctly_named(result_schema(plan, columns))
+    result, shown_names = distinctly_named(result_schema(replace(plan, timeouts=Timeouts.NONE), columns))
     output = Output(result=result, ties=tie_rule(plan, columns.names, False), shown_names=shown_names)
     if call.match_order:
         output = output.with_row_order(row_order(reads), columns)
+    output = output.with_marks(plan)
     layout = choose(frame, plan, reads, output)
     return Job(frame=frame, plan=plan, reads=reads, layout=layout, output=output, finish=prepared.finished)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.row_pattern import SortColumn
@@ -14,7 +13,7 @@ from kleene.engine.matches import FlatMatches
 from kleene.engine.ranges import Candidates
 from kleene.engine.results import MATCH_ID, ResultBatch, with_match_ids
 from kleene.engine.ties import TieRule
-from kleene.engine.timeouts import TIMED_OUT
+from kleene.engine.timeouts import mark_fields
 from kleene.errors import SchemaError
 from kleene.plan.plan import Plan
 
@@ -28,7 +27,6 @@ class Output:
     id_columns: tuple[str, ...] | None = None  # of events, for ids of matches
     carried: tuple[str, ...] | None = None  # of events, for a match's place in the output
     row_order: RowOrder | None = None  # of a row pattern, for the same
-    timeouts: bool = False  # whether runs that time out are given out, and marked
     ties: TieRule | None = None  # what tasks that sort count, if they do
     shown_names: Mapping[str, str] = field(default_factory=dict)  # of columns whose names stand there twice
 
@@ -47,8 +45,9 @@ class Output:
             )
         return replace(self, result=self.result.append(order.field(columns)), row_order=order)
 
-    def with_timeouts(self) -> Output:
-        return replace(self, result=self.result.append(pa.field(TIMED_OUT, pa.bool_())), timeouts=True)
+    def with_marks(self, plan: Plan) -> Output:
+        """With the columns that tell matches from runs that are out of time, if there may be any."""
+        return replace(self, result=pa.schema([*self.result, *mark_fields(plan)]))
 
     def rows(self, part: ResultBatch | Candidates, plan: Plan) -> pa.Table:
         """The rows of matches with all columns of the result."""
@@ -60,8 +59,6 @@ class Output:
             column = self.result.field(rows.num_columns)
             order = _match_order_column(part.events, part.matches, self.carried)
             rows = rows.append_column(column, order.cast(column.type))
-        if self.timeouts:
-            rows = rows.append_column(TIMED_OUT, pa.array(np.zeros(rows.num_rows, np.bool_)))
         return rows
 
 

@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.call import Call
 from kleene.engine.tasks import plain_errors
-from kleene.engine.totals.groups import grouping_of, totals_schema, totals_table
+from kleene.engine.totals.groups import spreads, totals_schema, totals_table
 from kleene.engine.totals.partial import no_totals, partial_table, put_together
-from kleene.plan.plan import ByKey, Plan
+from kleene.plan.plan import Plan
 from kleene.spark.job import Events, Job, make_job
+from kleene.spark.layouts.stream import Stream
 from kleene.spark.names import quoted_column
 from kleene.spark.notes import with_notes_of
 from kleene.spark.schema import spark_schema
@@ -27,7 +28,7 @@ from kleene.spark.tasks.task import table_of
 
 def totals(call: Call, events: Events) -> DataFrame:
     job = make_job(call, events)
-    if not _spreads(job.plan):
+    if isinstance(job.layout, Stream) or not spreads(job.plan):
         return job.matches()
     grouping = call.definition.grouping
     assert grouping is not None
@@ -36,17 +37,7 @@ def totals(call: Call, events: Events) -> DataFrame:
 
 
 def explanation(plan: Plan) -> str:
-    return "sums of all keys are put together by group, exactly" if _spreads(plan) else "each group is of one task"
-
-
-def _spreads(plan: Plan) -> bool:
-    """Whether the matches of a group may be of several keys, and so of several tasks."""
-    query, split = plan.query, plan.split
-    assert isinstance(query, AnalyzedQuery)
-    grouping = grouping_of(query)
-    if grouping.by_event or not isinstance(split, ByKey):
-        return False
-    return split.is_implied or not grouping.by_partition
+    return "sums of all keys are put together by group, exactly" if spreads(plan) else "each group is of one task"
 
 
 def _put_together(job: Job, whole: Plan) -> DataFrame:

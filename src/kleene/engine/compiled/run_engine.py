@@ -212,10 +212,10 @@ class RunProgress(KeepingProgress):
         self.budget.hold("its matches", 0)
         return found
 
-    def completions(self, table: pa.Table, is_last: bool = True) -> tuple[RunPiece, Array]:
+    def completions(self, table: pa.Table, is_last: bool = True, now: Time | None = None) -> tuple[RunPiece, Array]:
         """For compressed output: the events as the kernels see them, and every completion; the buffer stays whole."""
         self.keeps_buffer = True
-        piece = self.prepared(table, None, is_last)
+        piece = self.prepared(table, now, is_last)
         found = [completions.copy() for completions in self._visits(piece)]
         return piece, np.concatenate([np.zeros((0, COMPLETION_COLUMNS), np.int64), *found])
 

@@ -26,6 +26,7 @@ from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Grouping
 from kleene.ir.query import Measure
+from kleene.plan.plan import ByKey, Plan
 from kleene.schema import DATE, FLOAT, MOST_DECIMAL_DIGITS, Type, fits_everywhere
 
 
@@ -37,6 +38,16 @@ def grouping_of(query: AnalyzedQuery) -> Grouping:
 def aggregate_of(measure: Measure) -> ir.Aggregate:
     assert isinstance(measure.expression, ir.Aggregate)
     return measure.expression
+
+
+def spreads(plan: Plan) -> bool:
+    """Whether the matches of a group may be of several keys, and so of several tasks."""
+    query, split = plan.query, plan.split
+    assert isinstance(query, AnalyzedQuery)
+    grouping = grouping_of(query)
+    if grouping.by_event or not isinstance(split, ByKey):
+        return False
+    return split.is_implied or not grouping.by_partition
 
 
 # --- the columns ---------------------------------------------------------------------------------------------------

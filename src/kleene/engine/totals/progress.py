@@ -7,6 +7,7 @@ are in, those of windows of time once time has passed them, and all others in th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,15 +16,15 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.totals import WINDOW_END
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.run_engine import RunProgress
-from kleene.engine.events import plain_values, times_of
+from kleene.engine.events import plain_values, times_of, window_time
 from kleene.engine.match_order import RowOrder
 from kleene.engine.progress import CheckedProgress, PreparedQuery
-from kleene.engine.protocol import Time
+from kleene.engine.protocol import Held, Time
 from kleene.engine.results import ResultBatch
 from kleene.engine.saved_parts import SavedParts
 from kleene.engine.totals.groups import Totals, grouping_of, no_columns, totals_table
 from kleene.engine.totals.partial import no_totals, partial_schema, partial_table, put_together
-from kleene.engine.totals.totals import totals_of_piece, why_match_by_match
+from kleene.engine.totals.totals import totals_of_found, totals_of_piece, why_match_by_match
 from kleene.errors import UnsupportedError
 
 
@@ -31,18 +32,26 @@ class TotalsProgress(CheckedProgress):
     """Feed it tables of events, each later than the one before; it gives back rows of groups that are complete."""
 
     def __init__(self, query: PreparedQuery) -> None:
-        why = why_match_by_match(query.plan, query.choice, frozenset(query.columns.names))
         super().__init__(query)
-        if why is None and not isinstance(self._engine, RunProgress):
-            why = "no match can exist"
-        if why is not None:
-            raise UnsupportedError(
-                f"aggregates over all matches cannot be added up piece by piece, since {why}",
-                hint="Aggregate whole tables, with Query.aggregate, or what progress gives out without aggregates.",
-            )
+        why = why_match_by_match(query.plan, query.choice, frozenset(query.columns.names))
+        self._by_graph = why is None and isinstance(self._engine, RunProgress)
         assert isinstance(query.plan.query, AnalyzedQuery)
         self._analyzed, self._grouping = query.plan.query, grouping_of(query.plan.query)
+        self._delay = self._longest_wait()
         self._open: pa.Table | None = None  # groups that are not complete, with what is known of them
+
+    def _longest_wait(self) -> Time:
+        """How long after its last event a match may become certain."""
+        query = self._analyzed
+        if query.window is None or not any(own.gap == len(query.components) for own in query.negations):
+            return 0
+        if self._grouping.by_event:
+            raise UnsupportedError(
+                "aggregates by event cannot be added up piece by piece: with a negation in last place, the matches of "
+                "an event become certain one after the other, each when its own window has passed",
+                hint="Group by a window of time, or aggregate a whole table.",
+            )
+        return window_time(query.window, query.time_type)
 
     def batches(
         self,
@@ -52,21 +61,29 @@ class TotalsProgress(CheckedProgress):
         now: Time | None = None,
         row_order: RowOrder | None = None,
     ) -> Iterator[ResultBatch]:
+        self._engine.budget = Budget(self._plan.limits, table.num_rows)
+        found = self._of_graph(table, now, is_last) if self._by_graph else self._of_matches(table, now, is_last)
+        if not self._grouping.by_event:
+            found = self._completed(found, table, now, is_last)
+        if found.cells or is_last:
+            made = partial_table if self._grouping.is_partial else totals_table
+            yield ResultBatch(made(self._analyzed, found, self._columns))
+
+    def _of_graph(self, table: pa.Table, now: Time | None, is_last: bool) -> Totals:
         engine = self._engine
         assert isinstance(engine, RunProgress)
-        engine.budget = Budget(self._plan.limits, table.num_rows)
-        piece, done = engine.completions(table, is_last)
+        piece, done = engine.completions(table, is_last, now)
         assert engine.buffer is not None
         found = totals_of_piece(self._analyzed, piece, engine.buffer, done, engine.engine.jit)
         if not is_last:
             engine.go_on(piece)
-        if not self._grouping.by_event:
-            found = self._completed(found, table, is_last)
-        whole = totals_table(self._analyzed, found, self._columns) if found.cells or is_last else None
-        if whole is not None:
-            yield ResultBatch(whole)
+        return found
 
-    def _completed(self, found: Totals, table: pa.Table, is_last: bool) -> Totals:
+    def _of_matches(self, table: pa.Table, now: Time | None, is_last: bool) -> Totals:
+        """The same where no graph holds all matches: from matches that are made one by one."""
+        return totals_of_found(self._analyzed, self._engine.feed(table, now, is_last), table)
+
+    def _completed(self, found: Totals, table: pa.Table, now: Time | None, is_last: bool) -> Totals:
         """What is known of groups that no event to come belongs to; the others wait."""
         new, columns = partial_table(self._analyzed, found, self._columns), self._columns
         known = put_together(self._analyzed, [new] if self._open is None else [self._open, new], new.schema)
@@ -76,9 +93,10 @@ class TotalsProgress(CheckedProgress):
         if is_last:
             return known
         waits = [True] * len(known.cells)
-        if self._grouping.window is not None and table.num_rows:
-            ends, latest = self._times(known.groups, WINDOW_END), self._times(table.slice(table.num_rows - 1))[0]
-            waits = [latest < end for end in ends]
+        times = self._times(table.slice(max(table.num_rows - 1, 0))) + ([] if now is None else [now])
+        if self._grouping.window is not None and times:
+            latest = max(times)
+            waits = [latest < end + self._delay for end in self._times(known.groups, WINDOW_END)]
         later = _chosen(known, waits)
         self._open = partial_table(self._analyzed, later, columns) if later.cells else None
         return _chosen(known, [not wait for wait in waits])
@@ -86,6 +104,15 @@ class TotalsProgress(CheckedProgress):
     def _times(self, table: pa.Table, name: str | None = None) -> list[Any]:
         name, type_ = name or self._analyzed.order_by[0], self._analyzed.time_type
         return times_of(plain_values(table.column(name), type_, name), type_)
+
+    def held(self) -> Held:
+        held = super().held()
+        if self._open is None:
+            return held
+        wakes = [] if held.wakes_at is None else [held.wakes_at]
+        if self._grouping.window is not None:
+            wakes += [end + self._delay for end in self._times(self._open, WINDOW_END)]
+        return replace(held, bytes=held.bytes + self._open.nbytes, wakes_at=min(wakes, default=None), is_idle=False)
 
     def saved(self) -> dict[str, Any]:
         return {**super().saved(), "totals": self._open}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 
@@ -14,7 +16,7 @@ from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.run_piece import RunPiece
 from kleene.engine.matches import FoundMatches, flat_matches
-from kleene.engine.protocol import Engine
+from kleene.engine.protocol import Engine, Found
 from kleene.engine.totals.channels import channels_of
 from kleene.engine.totals.graph import graph_of, sums_of_graph
 from kleene.engine.totals.groups import Totals, totals_of
@@ -59,10 +61,22 @@ def totals_of_piece(query: AnalyzedQuery, piece: RunPiece, buffer: Buffer, done:
 
 def totals_by_match(query: AnalyzedQuery, engine: Engine, table: pa.Table, budget: Budget) -> Totals:
     """The same from matches that are made one by one, of which few are held at a time."""
-    channels = channels_of(query, table, [np.arange(table.num_rows)] * len(query.components))
-    parts = [sums_of_matches(flat_matches([], len(query.components)), channels)]
-    for found in engine.start(budget, Meter()).feed(table, is_last=True):
+    return totals_of_found(query, engine.start(budget, Meter()).feed(table, is_last=True), table)
+
+
+def totals_of_found(query: AnalyzedQuery, all_found: Iterable[Found], table: pa.Table) -> Totals:
+    """Those of matches as an engine finds them. They refer to one table: the one that was fed, or a wider one."""
+    components = len(query.components)
+    channels = channels_of(query, table, [np.arange(table.num_rows)] * components)
+    parts = [sums_of_matches(flat_matches([], components), channels)]
+    for found in all_found:
         assert isinstance(found, FoundMatches)
-        parts.append(sums_of_matches(found.matches, channels))
+        if len(found.matches) and found.table is not table:  # with events that were kept from before
+            assert len(parts) == 1, "a piece has one table"
+            table = found.table
+            channels = channels_of(query, table, [np.arange(table.num_rows)] * components)
+            parts = [sums_of_matches(flat_matches([], components), channels)]
+        if len(found.matches):
+            parts.append(sums_of_matches(found.matches, channels))
     ends = np.concatenate([ends for ends, _ in parts])
     return totals_of(query, table, ends, joined_sums([sums for _, sums in parts]), channels)

@@ -19,12 +19,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import window_time
 from kleene.engine.progress import PreparedQuery, refuse_window, unbounded_state
-from kleene.engine.timeouts import TIMED_OUT
+from kleene.engine.progress_kinds import progress_of
+from kleene.engine.totals.groups import spreads
 from kleene.errors import SchemaError, UnsupportedError, printable
-from kleene.ir.options import WindowUnit
 from kleene.options import StreamOptions
 from kleene.plan.plan import Plan
 from kleene.schema import TimestampType
@@ -81,6 +80,8 @@ class Stream:
     def lines(self, job: Job) -> list[str]:
         name, key = job.reads.shown_time, ", ".join(job.reads.key)
         where = f"by a hash of {key}, to {self.buckets} buckets" if key else "to one bucket: there is no key"
+        if job.plan.mode == "totals" and spreads(job.plan):
+            where = "to one bucket: windows of time have matches of all keys"
         unbounded = unbounded_state(job.plan)
         return [
             f"shuffle    {where}",
@@ -162,8 +163,6 @@ def choose_stream(
 ) -> Stream:
     """The layout of a job on a stream."""
     refuse_window(plan)
-    if given.timeouts:
-        _check_timeouts(plan)
     _check_session(frame)
     in_arrival_order, first = given.order == "arrival", reads.columns.field(reads.time_column)
     # Spark notes a watermark at columns of its own only, and yet it holds for all that comes after.
@@ -185,10 +184,12 @@ def choose_stream(
             hint=f"{unbounded.hint}; or accept that state grows: {allow}.",
         )
     clock = Clock(in_arrival_order, has_watermark, upstream.delay)
-    buckets = given.buckets if reads.key else 1
-    query = PreparedQuery(plan, reads.columns).fingerprint
-    facts = [query, clock.in_arrival_order, clock.lag, buckets, reads.useful]
-    facts += [output.id_columns, output.carried, output.timeouts]
+    # What all keys know of a group is added up in one place.
+    buckets = given.buckets if reads.key and not (plan.mode == "totals" and spreads(plan)) else 1
+    query = PreparedQuery(plan, reads.columns)
+    progress_of(plan)(query)  # which says what it cannot do
+    facts = [query.fingerprint, clock.in_arrival_order, clock.lag, buckets, reads.useful]
+    facts += [output.id_columns, output.carried]
     return Stream(clock, buckets, hashlib.sha256(repr(facts).encode()).hexdigest())
 
 
@@ -200,16 +201,6 @@ def _check_order(reads: Reads) -> None:
             f"{'descending' if first.descending else reads.type_of(first.name)}",
             hint="Order by a timestamp.",
         )
-
-
-def _check_timeouts(plan: Plan) -> None:
-    query = plan.query
-    if isinstance(query, AnalyzedRowPattern):
-        raise UnsupportedError("timeouts are for SASE queries: a row pattern has no runs", hint="Leave timeouts out.")
-    if query.window is None or query.window.unit is WindowUnit.EVENTS:
-        raise UnsupportedError("a run times out when its time is over, but the query has no WITHIN in time")
-    if query.measures is not None and any(measure.name == TIMED_OUT for measure in query.measures):
-        raise UnsupportedError(f"'{TIMED_OUT}' is the column that marks timeouts", hint="Choose another name after AS.")
 
 
 def _check_session(frame: DataFrame) -> None:

@@ -11,10 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.events import window_time
 from kleene.engine.tasks import Array, Time, plain_errors
-from kleene.engine.timeouts import TIMED_OUT, timed_out_runs
 from kleene.errors import ExecutionError
 from kleene.spark.streaming.state import (
     BucketState,
@@ -55,8 +52,6 @@ class Bucket:
         ready = self._arrived(events) if self._task.clock.in_arrival_order else self._passed(events)
         if ready.num_rows or is_over or (head.wakes is not None and head.wakes <= head.watermark):
             yield from self._matched(ready, is_over)
-            if self._task.output.timeouts:
-                yield from self._timed_out(ready, is_over)
         self._set_timer(is_woken)
         self._state.head.update((written_head(head),))
 
@@ -154,35 +149,6 @@ class Bucket:
             return now
         return head.passed if now is None else max(now, head.passed)
 
-    def _timed_out(self, events: pa.Table, is_over: bool) -> Iterator[pa.Table]:
-        """The runs whose windows have ended; events are kept as long as a run may have them."""
-        task, head, query = self._task, self.head, self._task.plan.query
-        assert isinstance(query, AnalyzedQuery)
-        assert query.window is not None
-        now = self._now()
-        if head.recent:
-            kept = read_table(self._state.recent.get()[0], task.reads.columns)
-            events = pa.concat_tables([kept, events])
-        if now is None or not events.num_rows:
-            return
-        events = task.order.sorted_by_time(events.combine_chunks())
-        limit = task.plan.run_limit
-        rows = timed_out_runs(query, events, head.closed, now, task.output.with_times, limit)
-        if rows.num_rows:
-            yield rows.append_column(TIMED_OUT, pa.array(np.ones(rows.num_rows, np.bool_))).cast(task.output.result)
-        head.closed = now
-        size = window_time(query.window, query.time_type)
-        events = events.filter(pa.array(task.times(events) + size > now))
-        if not events.num_rows or is_over:
-            head.recent = 0
-            self._state.recent.clear()
-            return
-        payload = stored_table(events)
-        self._state.recent.update((payload,))
-        head.recent = len(payload)
-        first = task.milliseconds(task.times(events).min().item() + size)
-        head.wakes = first if head.wakes is None else min(head.wakes, first)
-
     def _set_timer(self, is_woken: bool) -> None:
         """For when there will be something to do, should nothing happen before.
 
@@ -195,7 +161,7 @@ class Bucket:
         times = [] if head.wakes is None else [head.wakes]
         if head.chunks:
             times.append(self._task.milliseconds(min(chunk[1] for chunk in head.chunks)))
-        if head.engine_bytes or head.recent:
+        if head.engine_bytes:
             times.append(END_OF_TIME)
         wanted = max(min(times), 1) + self._task.clock.lag if times else None
         if head.timer == wanted:

@@ -39,7 +39,6 @@ class MatchingProcessor(StatefulProcessor):
             handle.getValueState("engine", "bytes BINARY"),
             handle.getMapState("since", "chunk LONG", "bytes BINARY"),
             handle.getMapState("waiting", "chunk LONG", "bytes BINARY"),
-            handle.getValueState("recent", "bytes BINARY"),
             handle if self._task.clock.has_watermark else None,
         )
 

@@ -13,13 +13,14 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from kleene.engine.progress import CheckedProgress, PreparedQuery
+from kleene.engine.progress_kinds import progress_of
 from kleene.engine.tasks import Array, Time, order_times
 from kleene.errors import SnapshotError
 from kleene.schema import FLOAT, INTEGER
 from kleene.spark.streaming.packing import packed_table, unpacked_table
 from kleene.spark.tasks.task import Task
 
-FORMAT = 2
+FORMAT = 3
 """Of what lies in the state store; the engine's snapshot has a number of its own."""
 
 _CODEC = pa.Codec("zstd", compression_level=1)
@@ -112,7 +113,6 @@ class BucketState:
     engine: Value
     since: Values
     waiting: Values
-    recent: Value
     timers: Timers | None
 
 
@@ -132,8 +132,6 @@ class Head:
     since_until: Time | None = None  # how late it was then
     runs: int = 0
     kept: int = 0
-    closed: Time | None = None  # up to where runs have been given out that timed out
-    recent: int = 0  # bytes of events that are kept for them
     wakes: int | None = None  # the watermark at which time alone has an effect on the engine
 
     @property
@@ -146,7 +144,7 @@ class Head:
 
     @property
     def bytes(self) -> int:
-        return self.engine_bytes + self.since_bytes + self.recent + sum(chunk[3] for chunk in self.chunks)
+        return self.engine_bytes + self.since_bytes + sum(chunk[3] for chunk in self.chunks)
 
 
 def written_head(head: Head) -> bytes:
@@ -195,9 +193,10 @@ def ready_query(task: StreamTask) -> PreparedQuery:
 
 def restored_progress(task: StreamTask, head: Head, state: BucketState) -> CheckedProgress:
     query, columns = ready_query(task), task.reads.columns
+    kind = progress_of(task.plan)
     if not head.engine_bytes:
-        return CheckedProgress(query)
-    progress = CheckedProgress.restore(query, bytes(decompressed(state.engine.get()[0])))
+        return kind(query)
+    progress = kind.restore(query, bytes(decompressed(state.engine.get()[0])))
     if head.since_until is not None:
         stored = [state.since.getValue((number,)) for number, _ in head.since]
         events = [columns.empty_table(), *(read_table(part[0], columns) for part in stored)]
