@@ -7,7 +7,7 @@ that could not be computed, comes with a mask.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
 from kleene.engine.compiled.failures import GaveUpError, NotExpressibleError
 from kleene.engine.events import decoded, plain_values
+from kleene.engine.vectorized import vectorized_column, vectorized_columns
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
-from kleene.ir.evaluate import MICROSECONDS_PER_DAY, evaluate
-from kleene.ir.expr import Position
+from kleene.ir.evaluate import MICROSECONDS_PER_DAY, evaluate, of_one_event, vectorized_key
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -147,13 +147,6 @@ class Layout:
         return f"Tuple(({', '.join(['int64[::1]', *parts])},))"
 
 
-def of_one_event(expression: ir.Expr) -> ir.Expr:
-    """The expression with its attributes freed from variables: `lower(a[i].s)` and `lower(b.s)` are one column."""
-    if isinstance(expression, ir.Attribute):
-        return replace(expression, variable=None, position=Position.EACH)
-    return ir.with_children(expression, of_one_event)
-
-
 class Dictionary:
     """The codes of strings, given out as strings appear; a string keeps its code."""
 
@@ -206,6 +199,8 @@ class OneRow:
             return self.columns[expression.name][self.row]
         if isinstance(expression, ir.IfPresent):
             return evaluate(expression.predicate, self)
+        if isinstance(expression, ir.PythonCall):
+            return self.columns[vectorized_key(expression)][self.row]
         raise AssertionError(f"{type(expression).__name__} is not of one event")
 
 
@@ -290,12 +285,16 @@ def computed_array(
     expression: ir.Expr, table: pa.Table, types: dict[str, Type], dictionary: Dictionary
 ) -> tuple[Array, Array]:
     """The values of an expression over one event, computed by the interpreter, once for each combination of values."""
+    if isinstance(expression, ir.PythonCall) and expression.vectorized and expression.type == BOOLEAN:
+        column = vectorized_column(expression, table, types)
+        return attribute_array(pa.table({"found": column}), "found", BOOLEAN, dictionary)
     names = sorted({node.name for node in ir.walk(expression) if isinstance(node, ir.Attribute)})
-    numbers, count = _combinations(table, names)
+    vectorized = vectorized_columns([expression], table, types)
+    numbers, count = (np.arange(table.num_rows), table.num_rows) if vectorized else _combinations(table, names)
     first = np.zeros(count, np.int64)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     examples = table.select(names).take(pa.array(first)) if names else table.slice(0, 1)
-    columns = {name: plain_values(examples.column(name), types[name], name) for name in names}
+    columns = {name: plain_values(examples.column(name), types[name], name) for name in names} | vectorized
     kind = kind_of(expression.type)
     values = np.zeros(max(count, 1), DTYPES[kind])
     mask = np.zeros(max(count, 1), np.uint8)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kleene.engine.compiled.code import Code, Reader, Scalar, Truth, typed
-from kleene.engine.compiled.columns import Array, Dictionary, kind_of, of_one_event
+from kleene.engine.compiled.columns import Array, Dictionary, kind_of
 from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.saved_parts import require_within
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import of_one_event
 from kleene.schema import (
     FLOAT,
     DecimalType,
