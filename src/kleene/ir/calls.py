@@ -14,6 +14,7 @@ from kleene.errors import ExecutionError, KleeneWarning, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.own import OwnAggregate
 from kleene.ir.purity import second_answer_differs
+from kleene.ir.query import QueryDefinition
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -46,6 +47,14 @@ def is_own(expression: ir.Expr) -> bool:
     return isinstance(expression, ir.PythonCall) or (
         isinstance(expression, ir.Aggregate) and expression.own is not None
     )
+
+
+def calls_own(definition: QueryDefinition) -> bool:
+    """Whether the query calls functions or aggregates of the user's own."""
+    expressions = [*definition.predicates, *(item.condition for item in definition.definitions)]
+    expressions += [measure.expression for measure in definition.measures or ()]
+    expressions += [definition.having] if definition.having is not None else []
+    return any(is_own(node) for expression in expressions for node in ir.walk(expression))
 
 
 def called(call: ir.PythonCall, arguments: Iterable[Any], where: str = "") -> Any:

@@ -169,7 +169,11 @@ def arguments(
         integers[number] = dictionary.code(text)
     ranks = dictionary.ranks() if layout.needs_ranks else np.zeros(1, np.int64)
     return Arguments(
-        (ranks, *arrays),
+        (
+            ranks,
+            *arrays,
+            *([dictionary] if layout.plain and layout.called else ()),
+        ),  # which functions of the user's own read
         np.array(integers or [0], np.int64),
         np.array(layout.floats or [0.0], np.float64),
     )
@@ -195,7 +199,7 @@ def _missing(wanted: MissingFrom, table: pa.Table, schema: Schema) -> Array:
 def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
     """The same columns in the order of the partitions."""
     ranks, *columns = given.columns
-    moved = (np.ascontiguousarray(grouped.permuted(column)) for column in columns)
+    moved = (np.ascontiguousarray(grouped.permuted(one)) if isinstance(one, np.ndarray) else one for one in columns)
     return Arguments((ranks, *moved), given.integers, given.floats)
 
 

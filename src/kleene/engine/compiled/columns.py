@@ -7,6 +7,7 @@ that could not be computed, comes with a mask.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +91,10 @@ class Layout:
     strings: dict[int, str] = field(default_factory=dict)  # by their number among the integers
     needs_ranks: bool = False
     errors: list[ir.Expr] = field(default_factory=list)
+    plain: bool = False  # whether the code runs as Python, and so may call back into the interpreter
+    called: dict[str, Any] = field(default_factory=dict)  # what the code calls beside its own functions, by name
+    functions: dict[tuple[str, Any], tuple[str, str]] = field(default_factory=dict)  # and how it calls functions
+    failures: dict[ir.Expr, ExecutionError] = field(default_factory=dict)  # what such calls said
 
     def column(self, expression: ir.Expr) -> int:
         """The number of the column for an expression over one event, whatever variable it is bound to."""
@@ -139,7 +144,33 @@ class Layout:
 
     def failure(self, status: int) -> GaveUpError:
         """What the number means that a kernel has given back."""
-        return GaveUpError(self.errors[FIRST_ERROR - status])
+        expression = self.errors[FIRST_ERROR - status]
+        said = next((self.failures[node] for node in ir.walk(expression) if node in self.failures), None)
+        return GaveUpError(expression, said)
+
+    # --- functions of the user's own -----------------------------------------------------------------------------
+
+    def call(self, called: Any) -> str:
+        """The name by which plain code calls the object."""
+        name = f"called_{len(self.called)}"
+        self.called[name] = called
+        return name
+
+    def function(self, how: str, function: Any, written: Callable[[str, str], str], compiled: Any) -> str:
+        """The name of the module's function that calls a function in this way; `written` gives its text, once.
+
+        It is given that name, and the one by which the text calls what numba compiled.
+        """
+        if (how, function) not in self.functions:
+            number = len(self.called)
+            name, called = f"{how.split()[0]}_{number}", f"called_{number}"
+            self.functions[how, function] = (name, written(name, called))
+            self.called[called] = compiled
+        return self.functions[how, function][0]
+
+    def own_code(self) -> list[str]:
+        """The functions of the module that call functions of the user's own."""
+        return [text for _, text in self.functions.values() if text]
 
     def signature(self) -> str:
         """The type of the tuple of columns: the ranks of strings, then values and mask of each column."""
