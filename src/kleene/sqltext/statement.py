@@ -53,7 +53,7 @@ class Statement:
     original: SourceText
     text: str
     args: Args = None
-    functions: Mapping[str, Own] = NO_FUNCTIONS
+    functions: Mapping[str, Own] = field(default_factory=lambda: NO_FUNCTIONS)
     frames: dict[str, Any] = field(default_factory=dict)
     secret: str = field(default_factory=lambda: secrets.token_hex(8))
 
