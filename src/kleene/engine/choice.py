@@ -71,10 +71,14 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
             f"the {name} engine {problem}",
             hint="Use engine='auto' or 'reference', without hints.",
         )
-    plain = _calling_back(plan, nullable)
-    if plain is not None:
-        why = f"the code made for this query, as plain Python, since the compiled engine {problem}"
-        return Choice("generated", why, plain)
+    if calls_own(plan.query.definition):
+        try:
+            plain = _generating(plan, False, nullable)
+        except (NotExpressibleError, RecursionError, UnsupportedError) as missing:
+            problem = f"has no code for {missing}" if isinstance(missing, NotExpressibleError) else problem
+        else:
+            why = f"the code made for this query, as plain Python, since the compiled engine {problem}"
+            return Choice("generated", why, plain)
     why = f"the plain interpreter, since the compiled engine {problem}"
     return Choice("reference", why, Interpreter(plan))
 
@@ -84,16 +88,6 @@ def _generating(plan: Plan, jit: bool, nullable: frozenset[str] | None) -> Compi
     if plan.query.schema is not None:
         engine.generated(frozenset(plan.query.schema) if nullable is None else nullable)
     return engine
-
-
-def _calling_back(plan: Plan, nullable: frozenset[str] | None) -> CompiledEngine | None:
-    """The engine as plain Python, which may call functions that machine code cannot; None if that does not help."""
-    if not calls_own(plan.query.definition):
-        return None
-    try:
-        return _generating(plan, False, nullable)
-    except (NotExpressibleError, RecursionError, UnsupportedError):
-        return None
 
 
 def _check_algorithm(plan: Plan) -> None:

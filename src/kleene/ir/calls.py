@@ -111,9 +111,11 @@ def finished(own: OwnAggregate, state: Any, type_: Type | None, where: str = "")
 
 
 def _failed(kind: str, name: str, error: Exception, given: tuple[Any, ...], where: str) -> ExecutionError:
-    return ExecutionError(
-        f"the {kind} '{printable(name)}' failed{where}: {shown(error)}", hint="It was called with " + shown(given)
-    )
+    return ExecutionError(f"the {kind} '{printable(name)}' failed: {shown(error)}", hint=_called_with(given, where))
+
+
+def _called_with(given: tuple[Any, ...], where: str) -> str:
+    return f"It was called with {shown(given)}{where}"
 
 
 def _warn_if_impure(kind: str, name: str, function: Callable[..., Any], given: tuple[Any, ...], result: object) -> None:
@@ -174,8 +176,8 @@ def plain_result(result: Any, type_: Type | None, kind: str, name: str, given: t
     plain = _plain(result, type_ or UNKNOWN)
     if plain is None:
         raise ExecutionError(
-            f"the {kind} '{printable(name)}' returned {shown(result)}{where}, but {_wanted(type_)}",
-            hint="It was called with " + shown(given),
+            f"the {kind} '{printable(name)}' returned {shown(result)}, but {_wanted(type_)}",
+            hint=_called_with(given, where),
         )
     return plain
 

@@ -120,7 +120,7 @@ def second_answer_differs(function: Callable[..., Any], arguments: tuple[Any, ..
     """What to say if the function, asked again, answers something else; only its first few calls are made twice."""
     try:
         made = _calls.get(function, 0)
-        if made >= SAMPLE or not all(map(_is_immutable, arguments)):
+        if made >= SAMPLE or not all(map(_is_immutable, (*arguments, answer))):
             return None
         _calls[function] = made + 1
     except TypeError:  # it cannot be referred to weakly

@@ -13,7 +13,7 @@ from typing import Any
 
 from kleene.engine.compiled.columns import Dictionary, Layout, kind_of
 from kleene.engine.compiled.failures import NotExpressibleError
-from kleene.engine.compiled.own_machine import SAFE_INTEGER, dispatcher_of, result_of, uses_math
+from kleene.engine.compiled.own_machine import SAFE_INTEGER, NotCompiledError, dispatcher_of, result_of, uses_math
 from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.calls import finished, started, stepped
@@ -221,8 +221,8 @@ def _joined(one: str, other: str) -> str:
 def _machine_result(function: Callable[..., Any], arguments: tuple[str, ...], what: str) -> str:
     try:
         return result_of(function, arguments)
-    except NotExpressibleError as reason:
-        raise NotExpressibleError(f"{what}: {str(reason).removeprefix('it, ')}") from None
+    except NotCompiledError as reason:
+        raise NotExpressibleError(f"{what}: {reason}") from None
 
 
 # --- machine code ----------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def _call_code(
     passed = ["None" if n in missing else _as_argument(item, kinds[n]) for n, item in enumerate(names)]
     try:
         result = result_of(function, tuple("n" if n in missing else kind for n, kind in enumerate(kinds)))
-    except NotExpressibleError:  # Python says what is wrong with a NULL
+    except NotCompiledError:  # Python says what is wrong with a NULL
         return [_returned(wanted, BAD)]
     whole = [item for n, item in enumerate(names) if kinds[n] == "i" and n not in missing]
     finite = [item for n, item in enumerate(names) if kinds[n] == "f" and n not in missing]

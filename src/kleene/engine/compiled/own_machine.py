@@ -14,9 +14,13 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.machine_code import untyped
 from kleene.errors import printable
+
+
+class NotCompiledError(Exception):
+    """There is no machine code for a function. The message is a clause about it."""
+
 
 SAFE_INTEGER = 1 << 54
 """Whole numbers below it stay within 64 bits over as many sums and differences as a function may have."""
@@ -44,7 +48,7 @@ def dispatcher_of(function: Callable[..., Any]) -> Any:
 def result_of(function: Callable[..., Any], arguments: tuple[str, ...]) -> str:
     """What machine code of the function gives: kinds f, i and b, `n` for None, `?` before a kind that may be None.
 
-    Arguments are kinds too; (fi) is a tuple, and so may the result be. NotExpressibleError says why there is none.
+    Arguments are kinds too; (fi) is a tuple, and so may the result be. NotCompiledError says why there is none.
 
     >>> result_of(lambda state, x: (state[0] + x, state[1] + 1), ("(fi)", "f"))
     '(fi)'
@@ -53,15 +57,15 @@ def result_of(function: Callable[..., Any], arguments: tuple[str, ...]) -> str:
     try:
         found = _found.setdefault(function, {})
     except TypeError:
-        raise NotExpressibleError("a callable that is not a function") from None
+        raise NotCompiledError("it is a callable, but not a function") from None
     if signature not in found:
         try:
             found[signature] = _asked(function, arguments)
-        except NotExpressibleError as reason:
+        except NotCompiledError as reason:
             found[signature] = reason
     known = found[signature]
-    if isinstance(known, NotExpressibleError):
-        raise NotExpressibleError(str(known))
+    if isinstance(known, NotCompiledError):
+        raise NotCompiledError(str(known))
     return str(known)
 
 
@@ -78,7 +82,7 @@ def _asked(function: Callable[..., Any], arguments: tuple[str, ...]) -> str:
         raise
     except Exception as error:  # numba has many
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise NotExpressibleError(f"it, which numba cannot compile: {printable(first.strip(), 160)}") from None
+        raise NotCompiledError(f"numba cannot compile it ({printable(first.strip().rstrip(':.'), 160)})") from None
     _check_whole_numbers(made)
     return _kind_of(made.signature.return_type, numba)
 
@@ -105,7 +109,7 @@ def _kind_of(type_: Any, numba: Any) -> str:
         return "f"
     if type_ == types.none:
         return "n"
-    raise NotExpressibleError(f"it, since it gives {printable(str(type_), 80)}")
+    raise NotCompiledError(f"it gives {printable(str(type_), 80)}")
 
 
 def _check_whole_numbers(made: Any) -> None:
@@ -120,9 +124,9 @@ def _check_whole_numbers(made: Any) -> None:
         if expression.fn in _SUMS:
             sums += 1
         elif expression.fn not in _HARMLESS:
-            raise NotExpressibleError("it, whose whole numbers may grow beyond 64 bits")
+            raise NotCompiledError("its whole numbers may grow beyond 64 bits")
     if sums > MOST_SUMS or (sums and _has_loop(annotation)):
-        raise NotExpressibleError("it, whose whole numbers may grow beyond 64 bits")
+        raise NotCompiledError("its whole numbers may grow beyond 64 bits")
 
 
 def _has_loop(annotation: Any) -> bool:
