@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import shlex
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +31,7 @@ class Case:
     rows: tuple[dict[str, Any], ...] | None
     result: str | None
     error: dict[str, Any] | None = None
+    functions: tuple[str, ...] = ()
 
     @property
     def is_program(self) -> bool:
@@ -37,14 +40,14 @@ class Case:
 
 def load(file_name: str) -> list[Case]:
     text = (FOLDER / file_name).read_text(encoding="utf-8")
-    return [_case(item) for item in tomllib.loads(text)["case"]]
+    return [case_of(item) for item in tomllib.loads(text)["case"]]
 
 
 def load_all() -> list[Case]:
     return [case for path in sorted(FOLDER.glob("*.toml")) if path.name != "errors.toml" for case in load(path.name)]
 
 
-def _case(item: dict[str, Any]) -> Case:
+def case_of(item: dict[str, Any]) -> Case:
     order_by = item.get("order_by", "t")
     type_column = item.get("type_column", "type") or None
     options = {"order_by": order_by, "type_column": type_column, "format": item.get("format", "all")}
@@ -70,7 +73,25 @@ def _case(item: dict[str, Any]) -> Case:
         tuple(item["rows"]) if "rows" in item else None,
         item.get("result"),
         {key: item[key] for key in ("error", "line", "column", "says") if key in item} if is_error else None,
+        tuple(item.get("functions", ())),
     )
+
+
+def functions_of(names: Iterable[str]) -> list[Any]:
+    """The functions and aggregates that a case may call, by their names in tests/support/case_functions.py.
+
+    Aggregates and vectorized functions are written there without anything of kleene's.
+    """
+    return [_function_of(name, importlib.import_module("case_functions")) for name in names]
+
+
+def _function_of(name: str, module: Any) -> Any:
+    match module.SPECIFICATIONS.get(name):
+        case ("aggregate", start, step, finish):
+            return kleene.aggregate(name, start, step, finish)
+        case ("function", function, options):
+            return kleene.function(function, name, **options)
+    return getattr(module, name)
 
 
 def read_params(given: dict[str, Any]) -> dict[str, Any]:
@@ -152,9 +173,9 @@ def run_case(case: Case, **options: Any) -> pa.Table:
     """What an engine finds on Arrow tables."""
     options = arguments(case.options | options)
     if case.is_program:
-        results = kleene.program(case.query).match(case.inputs, **options)
+        results = kleene.program(case.query, functions=functions_of(case.functions)).match(case.inputs, **options)
         return results[case.result] if case.result else list(results.values())[-1]
-    return kleene.sase(case.query).match(case.inputs, **options)
+    return kleene.sase(case.query, functions=functions_of(case.functions)).match(case.inputs, **options)
 
 
 def check(case: Case, columns: list[str], rows: list[dict[str, Any]]) -> None:
