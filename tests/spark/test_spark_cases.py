@@ -45,8 +45,7 @@ def spark_result(case: Case, spark) -> pa.Table:
     if case.is_program:
         results = kleene.program(case.query, functions=functions_of(case.functions)).match(events, **case.options)
         return (results[case.result] if case.result else list(results.values())[-1]).toArrow()
-    found = kleene.sase(case.query, functions=functions_of(case.functions)).match(
-        events, **case.options, match_order=True
-    )
+    query = kleene.sase(case.query, functions=functions_of(case.functions))
+    found = query.match(events, **case.options, match_order=True)
     # Sorted in one task: to sort in several, Spark would run the query twice.
     return found.coalesce(1).sortWithinPartitions("match_order").drop("match_order").toArrow()

@@ -29,9 +29,8 @@ def rows_of(table) -> list:
 def test_case_on_a_stream(case: Case) -> None:
     if case.is_program:
         pytest.skip("a program is several queries")
-    call = call_of(
-        kleene.sase(case.query, functions=functions_of(case.functions)).definition, **case.options, engine="generated"
-    )
+    query = kleene.sase(case.query, functions=functions_of(case.functions))
+    call = call_of(query.definition, **case.options, engine="generated")
     table, plan = prepare(call, case.inputs)
     check(plan, table)
 

@@ -24,6 +24,7 @@ from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import attribute_type
 from kleene.engine.sorting import sortable
+from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.schema import STRING, Schema, Type
 
@@ -160,7 +161,7 @@ def arguments(
     assert schema is not None
     types, arrays = _types_of(schema), list[Array]()
     for column, has_mask in zip(layout.columns, layout.has_mask, strict=True):
-        values, mask = _column(column.expression, table, schema, types, dictionary)
+        values, mask = _column(column.expression, table, schema, types, dictionary, layout.failures)
         if has_mask and len(mask) != len(values):
             mask = np.zeros(len(values), np.uint8)
         arrays += [np.ascontiguousarray(grouped.permuted(array)) for array in (values, mask)]
@@ -180,13 +181,18 @@ def arguments(
 
 
 def _column(
-    expression: ir.Expr, table: pa.Table, schema: Schema, types: dict[str, Type], dictionary: Dictionary
+    expression: ir.Expr,
+    table: pa.Table,
+    schema: Schema,
+    types: dict[str, Type],
+    dictionary: Dictionary,
+    failures: dict[ir.Expr, ExecutionError],
 ) -> tuple[Array, Array]:
     if isinstance(expression, ir.Attribute):
         return attribute_array(table, expression.name, types[expression.name], dictionary)
     if isinstance(expression, MissingFrom):
         return _missing(expression, table, schema), np.empty(0, np.uint8)
-    return computed_array(expression, table, types, dictionary)
+    return computed_array(expression, table, types, dictionary, failures)
 
 
 def _missing(wanted: MissingFrom, table: pa.Table, schema: Schema) -> Array:

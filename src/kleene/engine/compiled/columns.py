@@ -21,6 +21,7 @@ from kleene.engine.events import decoded, plain_values
 from kleene.engine.vectorized import vectorized_column, vectorized_columns
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
+from kleene.ir.calls import is_own
 from kleene.ir.evaluate import MICROSECONDS_PER_DAY, evaluate, of_one_event, vectorized_key
 from kleene.schema import (
     BOOLEAN,
@@ -145,8 +146,10 @@ class Layout:
     def failure(self, status: int) -> GaveUpError:
         """What the number means that a kernel has given back."""
         expression = self.errors[FIRST_ERROR - status]
-        said = next((self.failures[node] for node in ir.walk(expression) if node in self.failures), None)
-        return GaveUpError(expression, said)
+        if not any(map(is_own, ir.walk(expression))):
+            return GaveUpError(expression)
+        nodes = (part for node in ir.walk(expression) for part in (node, of_one_event(node)))
+        return GaveUpError(expression, next((self.failures[node] for node in nodes if node in self.failures), None))
 
     # --- functions of the user's own -----------------------------------------------------------------------------
 
@@ -313,7 +316,11 @@ def _not_read_only(array: Array) -> Array:
 
 
 def computed_array(
-    expression: ir.Expr, table: pa.Table, types: dict[str, Type], dictionary: Dictionary
+    expression: ir.Expr,
+    table: pa.Table,
+    types: dict[str, Type],
+    dictionary: Dictionary,
+    failures: dict[ir.Expr, ExecutionError],
 ) -> tuple[Array, Array]:
     """The values of an expression over one event, computed by the interpreter, once for each combination of values."""
     if isinstance(expression, ir.PythonCall) and expression.vectorized and expression.type == BOOLEAN:
@@ -332,7 +339,8 @@ def computed_array(
     for number in range(count):
         try:
             value = evaluate(expression, OneRow(columns, number))
-        except ExecutionError:
+        except ExecutionError as error:
+            failures.setdefault(expression, error)
             mask[number] = IS_BAD
             continue
         if value is None:

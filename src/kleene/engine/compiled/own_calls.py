@@ -302,7 +302,9 @@ def _result_code(result: str, wanted: str, call: str, finite: Sequence[str] | No
     lines = [f"r = {call}"]
     if result.startswith("?"):
         lines += ["if r is None:", f"    {_returned(wanted, NULL)}"]
-    value = _AS[wanted].format("r")
+    # What may be None is still that to numba behind the test; only an operator takes the number out of it.
+    number = "r" if not result.startswith("?") or kind == "b" else "(r * 1.0)" if kind == "f" else "(r * 1)"
+    value = _AS[wanted].format(number)
     if kind == "i":
         lines += [f"if {_beyond(['r'])}:", f"    {_returned(wanted, BAD)}"]
     if kind == "f" and finite is not None:
