@@ -347,10 +347,13 @@ class Code:
         what = f"a call of the function '{printable(call.name)}' over several events"
         if call.type == UNKNOWN:
             raise _NeedsColumnError(f"{what}, since no annotation says its type")
-        if self.layout.plain or call.vectorized or reader.one_event(call) is not None:
+        if self.layout.plain or call.vectorized:
             raise _NeedsColumnError(what)
         arguments = [self.scalar(argument, reader) for argument in call.arguments]
-        name = machine_call(call, self.layout, [argument.null is not None for argument in arguments])
+        try:
+            name = machine_call(call, self.layout, [argument.null is not None for argument in arguments])
+        except NotExpressibleError as reason:
+            raise _NeedsColumnError(str(reason)) from None  # Python may call it beforehand
         passed = [part for one in arguments for part in (one.code, one.null) if part is not None]
         value, status = self.pair(f"{name}({', '.join(passed)})")
         bad = None

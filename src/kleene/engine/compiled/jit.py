@@ -69,7 +69,8 @@ def load(
         here, nor kept on disk: nothing says whether a function in another process is the same.
     """
     if called:
-        return MappingProxyType(_calling(source, signatures, compiled, called))
+        own = _machine_code if compiled else _plain
+        return MappingProxyType(own(source, signatures, f"calling_{uuid.uuid4().hex}", called))
     key = _key(source, signatures) if compiled else _plain_key(source, signatures)
     with _locks[hash(key) % len(_locks)]:
         kernels = _remembered(key)
@@ -140,18 +141,13 @@ def _plain(
     return {name: functions[name] for name in signatures}
 
 
-def _calling(
-    source: str, signatures: Mapping[str, str], compiled: bool, called: Mapping[str, Any]
+def _machine_code(
+    source: str, signatures: Mapping[str, str], key: str, called: Mapping[str, Any] | None = None
 ) -> dict[str, Callable[..., Any]]:
-    key = f"calling_{uuid.uuid4().hex}"
-    if not compiled or untyped("numba").config.DISABLE_JIT:
-        return _plain(source, signatures, key, called)
-    return _compiled(source, signatures, key, None, called)
-
-
-def _machine_code(source: str, signatures: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:
     if untyped("numba").config.DISABLE_JIT:
-        return _plain(source, signatures, key)
+        return _plain(source, signatures, key, called)
+    if called:
+        return _compiled(source, signatures, key, None, called)
     folder = cache_folder()
     found = None if folder is None else _stored(source, signatures, key, folder)
     return found or _compiled(source, signatures, key, folder)
