@@ -8,7 +8,7 @@ import kleene
 from case_files import Case, check, load, load_all, run_case
 
 CASES = load_all()
-ERRORS = load("errors.toml")
+ERRORS = [*load("errors.toml"), *load("composition_errors.toml")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -6,19 +6,18 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from row_cases import RowCase, check_rows, load_rows, params_of, regex_of
+from row_cases import RowCase, check_rows, clause_of, load_rows, params_of, regex_of
 
 
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
 def test_row_pattern_case_on_arrow(case: RowCase) -> None:
-    query = kleene.match_recognize(case.item["clause"])
-    check_rows(case, query.match(case.table, engine="reference", **params_of(case)))
+    check_rows(case, clause_of(case).match(case.table, engine="reference", **params_of(case)))
 
 
 @pytest.mark.parametrize("case", load_rows("rows", errors=True), ids=lambda case: case.name)
 def test_row_pattern_error(case: RowCase) -> None:
     with pytest.raises(kleene.KleeneError) as caught:
-        kleene.match_recognize(case.item["clause"]).match(case.table, **params_of(case))
+        clause_of(case).match(case.table, **params_of(case))
     error = caught.value
     assert type(error).__name__ == case.item["error"], str(error)
     for place in ("line", "column"):

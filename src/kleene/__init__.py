@@ -24,6 +24,7 @@ from kleene.errors import (
     SnapshotError,
     UnsupportedError,
 )
+from kleene.ir.own import aggregate, function
 from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
 from kleene.program import Program, program
 from kleene.watching import show_progress
@@ -45,7 +46,9 @@ __all__ = [
     "SparkOptions",
     "StreamOptions",
     "UnsupportedError",
+    "aggregate",
     "expand",
+    "function",
     "last_notes",
     "match_recognize",
     "pattern_window",

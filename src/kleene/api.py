@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -43,7 +43,8 @@ from kleene.engine.together import Together, open_together
 from kleene.engine.totals.groups import totals_table
 from kleene.errors import AnalysisError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
-from kleene.ir.functions.names import FUNCTIONS
+from kleene.ir.own import Own, own_functions
+from kleene.ir.purity import purity_notes
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
 from kleene.ir.text import query_text
@@ -60,6 +61,9 @@ from kleene.remembered import remembered
 from kleene.schema import EventSchema
 from kleene.visible import visible
 from kleene.watching import watched
+
+Functions = Mapping[str, Any] | Sequence[Any] | None
+"""Functions of the user's own: a dict by name, or a list of functions, `kleene.function` and `kleene.aggregate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -648,7 +652,7 @@ def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_a
     return visible(explain_text(plan, table if is_analyzed else None, on_spark, ties), keep="\n")
 
 
-def expand(structure: bytes) -> pa.Table:
+def expand(structure: bytes, *, functions: Functions = None) -> pa.Table:
     """The matches that a structure of compressed output holds, as `match` returns them.
 
     >>> events = pa.table({"type": ["A", "A", "B"], "t": [1, 2, 3]})
@@ -656,11 +660,14 @@ def expand(structure: bytes) -> pa.Table:
     >>> rows = query.compressed(events, order_by="t").to_table()
     >>> [expand(row["structure"]).to_pylist() for row in rows.to_pylist()]
     [[{'a': [1, 2]}, {'a': [1]}, {'a': [2]}]]
+
+    functions: those of the query, if it calls any: a structure holds their names alone.
     """
-    return compressed.expand(structure, sase_language.parse)
+    own = own_functions(functions)
+    return compressed.expand(structure, lambda text: sase_language.parse(text, own))
 
 
-def match_recognize(clause: str) -> Query:
+def match_recognize(clause: str, *, functions: Functions = None) -> Query:
     """The query of a MATCH_RECOGNIZE clause: the text between its parentheses, or the whole clause.
 
     >>> import pyarrow as pa
@@ -670,13 +677,13 @@ def match_recognize(clause: str) -> Query:
     ...     PATTERN (A B+) DEFINE B AS B.price < PREV(B.price)''')
     >>> falls.match(trades).to_pylist()
     [{'top': 10, 'bottom': 7}]
+
+    functions: Python functions and aggregates that the clause may call, by name; see docs/functions.md.
     """
-    definition = match_recognize_language.parse(clause)
-    analyze_row_pattern(definition)
-    return Query(definition)
+    return _row_query(match_recognize_language.parse(clause, checked_functions(functions)))
 
 
-def pattern_window(specification: str) -> Query:
+def pattern_window(specification: str, *, functions: Functions = None) -> Query:
     """The query of a window with a row pattern: the text between the parentheses of `WINDOW w AS ( … )` (SQL's R020).
 
     Every row of the input comes out once, with the measures of its own match in further columns: NULL where it has
@@ -691,10 +698,22 @@ def pattern_window(specification: str) -> Query:
     ...     PATTERN (A UP+) DEFINE UP AS UP.price > PREV(UP.price)''')
     >>> rises.match(trades).column("top").to_pylist()
     [15, 15, None, None]
+
+    functions: Python functions and aggregates that the window may call, by name; see docs/functions.md.
     """
-    definition = pattern_window_language.parse(specification)
+    return _row_query(pattern_window_language.parse(specification, checked_functions(functions)))
+
+
+def _row_query(definition: QueryDefinition) -> Query:
     analyze_row_pattern(definition)
     return Query(definition)
+
+
+def checked_functions(functions: Functions) -> Mapping[str, Own]:
+    """The functions by name; a warning for each that does not look pure."""
+    found = own_functions(functions)
+    warn(purity_notes(found.values()))
+    return found
 
 
 @overload
@@ -706,6 +725,7 @@ def sql(
     engine: EngineOptions | str | None = None,
     allow_jvm_calls: bool = False,
     schema: Any = None,
+    functions: Functions = None,
 ) -> Any: ...
 
 
@@ -718,6 +738,7 @@ def sql(
     args: dict[str, Any] | list[Any] | None = None,
     as_: str | None = None,
     engine: EngineOptions | str | None = None,
+    functions: Functions = None,
 ) -> Any: ...
 
 
@@ -731,6 +752,7 @@ def sql(
     engine: EngineOptions | str | None = None,
     allow_jvm_calls: bool = False,
     schema: Any = None,
+    functions: Functions = None,
 ) -> Any:
     """The result of a SQL query in which table factors may carry MATCH_RECOGNIZE, on Spark or in this process.
 
@@ -769,12 +791,14 @@ def sql(
         default it may not. See SECURITY.md.
     schema: in a pipeline, the columns of the table before the clause, as in `Query.match`. The text then has one
         clause.
+    functions: Python functions and aggregates that the clauses may call, by name; the SQL around them does not know
+        them. See docs/functions.md.
     """
-    options = engine_options(engine)
+    options, own = engine_options(engine), checked_functions(functions)
     if is_spark_sql(spark, text, tables, as_, allow_jvm_calls, schema):
-        return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema, options)
+        return spark_module("sql").sql(spark, text, args, allow_jvm_calls, schema, options, own)
     kind = None if as_ is None else checked_choice("as_", as_, KINDS)
-    return local_sql_module("backend").sql(text if spark is None else spark, args, tables, kind, options)
+    return local_sql_module("backend").sql(text if spark is None else spark, args, tables, kind, options, own)
 
 
 def register(spark: Any, name: str = "kleene_match", *, engine: EngineOptions | str | None = None) -> None:
@@ -829,7 +853,7 @@ def regex(
     predicates: Mapping[str, str],
     output: Mapping[str, str],
     partition_by: str | Sequence[str] = (),
-    functions: Mapping[str, Callable[..., Any]] | None = None,
+    functions: Functions = None,
 ) -> Query:
     """The regular-expression operator: a pattern over named predicates, matched event by event (MatchRegex 2012).
 
@@ -848,14 +872,16 @@ def regex(
     predicates: conditions on the current event, by bare names, and on the match so far, by the aggregates Count First
         Last Max Min Sum Average Delta Collect.
     output: values of the match, the completing event included.
-    functions: Python functions, by name, that predicates may call; they must be pure.
+    functions: Python functions and aggregates, by name, that predicates and outputs may call; they must be pure. See
+        docs/functions.md.
     """
-    definition = regex_language.parse(pattern, partition_by, order_by, predicates, output, functions or {}, FUNCTIONS)
+    own = checked_functions(functions)
+    definition = regex_language.parse(pattern, partition_by, order_by, predicates, output, own)
     warn(analyze_row_pattern(definition).warnings)
     return Query(definition)
 
 
-def sase(text: str) -> Query:
+def sase(text: str, *, functions: Functions = None) -> Query:
     """The SASE or SASE+ query in the text.
 
     >>> print(sase("event seq(Shelf a, Exit b) where [id] within 12 hours"))
@@ -871,8 +897,16 @@ def sase(text: str) -> Query:
     >>> soon = sase("EVENT SEQ(Shelf a, Exit b) WHERE a.t >= :start WITHIN T")
     >>> [soon.match(events, order_by="t", params={"start": 1, "T": size}).num_rows for size in (4, 5)]
     [0, 1]
+
+    functions: Python functions and aggregates that the text may call: a list, or a dict by name. They must be pure. See
+        docs/functions.md.
+
+    >>> def near(left: int, right: int) -> bool:
+    ...     return abs(left - right) < 4
+    >>> sase("EVENT SEQ(Shelf a, Exit b) WHERE near(a.t, b.t)", functions=[near]).match(events, order_by="t").num_rows
+    0
     """
-    definition = sase_language.parse(text)
+    definition = sase_language.parse(text, checked_functions(functions))
     analyze(definition)
     check_reads_one(definition)
     return Query(definition)

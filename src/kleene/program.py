@@ -8,7 +8,7 @@ from typing import Any
 
 from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
 from kleene.analysis.row_pattern import warn
-from kleene.api import Query, explain_call, prepare
+from kleene.api import Functions, Query, checked_functions, explain_call, prepare
 from kleene.call import (
     Call,
     Input,
@@ -217,9 +217,12 @@ class Program:
         )
 
 
-def program(text: str) -> Program:
-    """The queries of a text, separated by `;`, checked on their own and together."""
-    definitions = parse_program(text)
+def program(text: str, *, functions: Functions = None) -> Program:
+    """The queries of a text, separated by `;`, checked on their own and together.
+
+    functions: Python functions and aggregates that the text may call, by name; see docs/functions.md.
+    """
+    definitions = parse_program(text, checked_functions(functions))
     for definition in definitions:
         analyze(definition)
     found = Program(tuple(map(Query, definitions)))

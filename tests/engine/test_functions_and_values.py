@@ -267,14 +267,15 @@ def test_maps_with_one_key_twice_have_the_first() -> None:
 def test_python_functions_get_nested_values() -> None:
     seen = []
     events = pa.table({"g": [1], "t": [1], "r": [{"p": 1}], "a": [[1, 2]]})
-    query = kleene.regex(
-        pattern="x",
-        partition_by="g",
-        order_by="t",
-        predicates={"x": "f(r, a)"},
-        output={"n": "Count()"},
-        functions={"f": lambda r, a: seen.append((r, a)) or True},
-    )
+    with pytest.warns(kleene.KleeneWarning, match="outer variable 'seen'"):
+        query = kleene.regex(
+            pattern="x",
+            partition_by="g",
+            order_by="t",
+            predicates={"x": "f(r, a)"},
+            output={"n": "Count()"},
+            functions={"f": lambda r, a: seen.append((r, a)) or True},
+        )
     assert query.match(events, engine="reference").num_rows == 1
     assert seen[0] == ({"p": 1}, [1, 2])
 

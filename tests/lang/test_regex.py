@@ -91,7 +91,7 @@ def test_scalars_of_numpy_are_values() -> None:
         ({"output": ["Count()"]}, "output is a dict by name"),
         ({"predicates": {"a": lambda t: True}}, "functions={…}"),
         ({"predicates": {".": "t > 1"}}, "is not a name"),
-        ({"functions": {"f": 5}}, "but must be text"),
+        ({"functions": {"f": 5}}, "but must be a function"),
         ({"output": {"n": "f(t)"}, "functions": {"f": abs}}, "can only be called in predicates"),
     ],
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from case_files import Case, check, load_all, near, run_case
+from case_files import Case, check, functions_of, load_all, near, run_case
 from kleene.spark.schema import spark_schema
 
 CASES = load_all()
@@ -43,8 +43,9 @@ def spark_result(case: Case, spark) -> pa.Table:
     else:
         events = to_spark(case.inputs, spark)
     if case.is_program:
-        results = kleene.program(case.query).match(events, **case.options)
+        results = kleene.program(case.query, functions=functions_of(case.functions)).match(events, **case.options)
         return (results[case.result] if case.result else list(results.values())[-1]).toArrow()
-    found = kleene.sase(case.query).match(events, **case.options, match_order=True)
+    query = kleene.sase(case.query, functions=functions_of(case.functions))
+    found = query.match(events, **case.options, match_order=True)
     # Sorted in one task: to sort in several, Spark would run the query twice.
     return found.coalesce(1).sortWithinPartitions("match_order").drop("match_order").toArrow()

@@ -8,7 +8,7 @@ import pytest
 
 import kleene
 from kleene.spark.schema import spark_schema
-from row_cases import RowCase, check_rows, load_rows, params_of, regex_of
+from row_cases import RowCase, check_rows, clause_of, load_rows, params_of, regex_of
 from tweets import TWEETS
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
@@ -33,7 +33,7 @@ def test_row_pattern_case_by_connect(case: RowCase, remote_spark, monkeypatch) -
 
 def check_on(session, case: RowCase) -> None:
     frame = session.createDataFrame(case.table, spark_schema(case.table.schema))
-    check_rows(case, kleene.match_recognize(case.item["clause"]).match(frame, **params_of(case)).toArrow())
+    check_rows(case, clause_of(case).match(frame, **params_of(case)).toArrow())
 
 
 @pytest.mark.parametrize("case", load_rows("regex", where="spark"), ids=lambda case: case.name)

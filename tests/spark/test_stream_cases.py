@@ -9,14 +9,14 @@ import pytest
 pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester came after PySpark 4.0")
 
 import kleene
-from case_files import Case, load_all, near
+from case_files import Case, functions_of, load_all, near
 from flat_options import call_of
 from kleene.api import prepare
 from kleene.engine.choice import choose
 from kleene.engine.threads import run
 from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
 from on_stream import matched_on_stream, task_of
-from row_cases import RowCase, load_rows, params_of
+from row_cases import RowCase, clause_of, load_rows, params_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
@@ -29,14 +29,15 @@ def rows_of(table) -> list:
 def test_case_on_a_stream(case: Case) -> None:
     if case.is_program:
         pytest.skip("a program is several queries")
-    call = call_of(kleene.sase(case.query).definition, **case.options, engine="generated")
+    query = kleene.sase(case.query, functions=functions_of(case.functions))
+    call = call_of(query.definition, **case.options, engine="generated")
     table, plan = prepare(call, case.inputs)
     check(plan, table)
 
 
 @pytest.mark.parametrize("case", load_rows("rows"), ids=lambda case: case.name)
 def test_row_pattern_case_on_a_stream(case: RowCase) -> None:
-    definition = kleene.match_recognize(case.item["clause"]).definition
+    definition = clause_of(case).definition
     check(*reversed(prepare(call_of(definition, engine="generated", **params_of(case)), case.table)))
 
 

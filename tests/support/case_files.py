@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import re
 import shlex
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +20,7 @@ from flat_options import arguments
 
 FOLDER = Path(__file__).parent.parent / "cases"
 NUMBER = "n"
-APART = ("errors.toml", "timeouts.toml")
+APART = ("composition_errors.toml", "errors.toml", "timeouts.toml")
 """Cases that have runners of their own."""
 
 
@@ -33,6 +35,7 @@ class Case:
     result: str | None
     error: dict[str, Any] | None = None
     has_streams: bool = False  # whether inputs have names of streams, and not of event types
+    functions: tuple[str, ...] = ()
 
     @property
     def is_program(self) -> bool:
@@ -42,7 +45,7 @@ class Case:
 
 def load(file_name: str) -> list[Case]:
     text = (FOLDER / file_name).read_text(encoding="utf-8")
-    return [_case(item) for item in tomllib.loads(text)["case"]]
+    return [case_of(item) for item in tomllib.loads(text)["case"]]
 
 
 def load_all() -> list[Case]:
@@ -50,7 +53,7 @@ def load_all() -> list[Case]:
     return [case for name in names for case in load(name)]
 
 
-def _case(item: dict[str, Any]) -> Case:
+def case_of(item: dict[str, Any]) -> Case:
     order_by = item.get("order_by", "t")
     type_column = item.get("type_column", "type") or None
     options = {"order_by": order_by, "type_column": type_column, "format": item.get("format", "all")}
@@ -85,7 +88,25 @@ def _case(item: dict[str, Any]) -> Case:
         item.get("result"),
         {key: item[key] for key in ("error", "line", "column", "says") if key in item} if is_error else None,
         has_streams,
+        tuple(item.get("functions", ())),
     )
+
+
+def functions_of(names: Iterable[str]) -> list[Any]:
+    """The functions and aggregates that a case may call, by their names in tests/support/case_functions.py.
+
+    Aggregates and vectorized functions are written there without anything of kleene's.
+    """
+    return [_function_of(name, importlib.import_module("case_functions")) for name in names]
+
+
+def _function_of(name: str, module: Any) -> Any:
+    match module.SPECIFICATIONS.get(name):
+        case ("aggregate", start, step, finish):
+            return kleene.aggregate(name, start, step, finish)
+        case ("function", function, options):
+            return kleene.function(function, name, **options)
+    return getattr(module, name)
 
 
 def read_params(given: dict[str, Any]) -> dict[str, Any]:
@@ -169,9 +190,9 @@ def run_case(case: Case, **options: Any) -> pa.Table:
     if isinstance(options.get("schema"), dict):
         options["schema"] = kleene.Schema(options["schema"])
     if case.is_program:
-        results = kleene.program(case.query).match(case.inputs, **options)
+        results = kleene.program(case.query, functions=functions_of(case.functions)).match(case.inputs, **options)
         return results[case.result] if case.result else list(results.values())[-1]
-    return kleene.sase(case.query).match(case.inputs, **options)
+    return kleene.sase(case.query, functions=functions_of(case.functions)).match(case.inputs, **options)
 
 
 def check(case: Case, columns: list[str], rows: list[dict[str, Any]]) -> None:

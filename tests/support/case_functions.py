@@ -51,7 +51,7 @@ def band(x: int | None) -> str:
     return "low" if x < 10 else "high"
 
 
-def reverse(s: str | None) -> str | None:
+def backwards(s: str | None) -> str | None:
     return None if s is None else s[::-1]
 
 

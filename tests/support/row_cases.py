@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import kleene
-from case_files import FOLDER, near, read_params, read_table, shown_value
+from case_files import FOLDER, functions_of, near, read_params, read_table, shown_value
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class RowCase:
 def load_rows(folder: str, errors: bool = False, where: str | None = "process") -> list[RowCase]:
     """The cases of a folder, or its errors, that hold in process or on Spark (`where`), or in either (None)."""
     paths = sorted(path for path in (FOLDER / folder).glob("*.toml") if path.name.startswith("errors") == errors)
-    cases = [_case(item) for path in paths for item in _items(path)]
+    cases = [row_case_of(item) for path in paths for item in _items(path)]
     return [case for case in cases if where is None or case.item.get("only", where) == where]
 
 
@@ -36,7 +36,7 @@ def _items(path: Path) -> list[dict[str, Any]]:
     return tomllib.loads(path.read_text(encoding="utf-8"))["case"]
 
 
-def _case(item: dict[str, Any]) -> RowCase:
+def row_case_of(item: dict[str, Any]) -> RowCase:
     return RowCase(
         item["name"], item, read_table(item.get("columns", "id:string t:int x:int"), item.get("events", ""), bare=True)
     )
@@ -55,7 +55,12 @@ def regex_of(case: RowCase) -> kleene.Query:
         order_by=item.get("order_by", "t"),
         predicates=item.get("predicates", {}),
         output=item["output"],
+        functions=functions_of(item.get("functions", ())),
     )
+
+
+def clause_of(case: RowCase) -> kleene.Query:
+    return kleene.match_recognize(case.item["clause"], functions=functions_of(case.item.get("functions", ())))
 
 
 def expected_rows(case: RowCase) -> tuple[list[str], list[list[str]]]:

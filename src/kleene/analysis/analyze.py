@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.analysis.own_calls import check_vectorized, output, refuse_vectorized
 from kleene.analysis.predicates import Moment, Placed, conjuncts, inverted_inward, place
 from kleene.analysis.scope import Clause, Scope, ScopedVariable, make_scope, resolve
 from kleene.analysis.totals import analyzed_totals, check_grouping
@@ -55,11 +56,13 @@ def analyze(
     order = {name: number for number, name in enumerate(positive)}
     placed: dict[str, list[Placed]] = defaultdict(list)
     for conjunct in conjuncts([*resolved, *extra], order, scope):
+        check_vectorized(conjunct, scope, (ir.Aggregate, ir.Length))
         item = place(conjunct, order, scope)
         placed[item.variable].append(item)
     having = definition.having
     if having is not None:
-        having = inverted_inward(condition(resolve(having, scope, Clause.HAVING), scope), scope)
+        having = condition(resolve(having, scope, Clause.HAVING), scope)
+        having = inverted_inward(refuse_vectorized(having, scope), scope)
     query = AnalyzedQuery(
         definition,
         schema,
@@ -300,7 +303,7 @@ def _measures(definition: QueryDefinition, scope: Scope) -> tuple[Measure, ...] 
             raise scope.fail(f"two values are called '{printable(measure.name)}'", measure.span, "Rename one with AS.")
         names.add(measure.name)
     return tuple(
-        replace(measure, expression=typed(resolve(measure.expression, scope, Clause.RETURN), scope))
+        replace(measure, expression=output(resolve(measure.expression, scope, Clause.RETURN), scope))
         for measure in measures
     )
 

@@ -9,6 +9,7 @@ from decimal import Context, Decimal
 from kleene.analysis.scope import Scope
 from kleene.errors import SchemaError, printable
 from kleene.ir import expr as ir
+from kleene.ir.calls import is_own
 from kleene.ir.options import duration_of
 from kleene.schema import (
     BOOLEAN,
@@ -121,7 +122,19 @@ def alike(written: Sequence[ir.Expr], inners: Sequence[ir.Expr], scope: Scope, d
         raise scope.fail(
             f"cannot {doing}: {' and '.join(types)} do not go together", span, _conversion_hint(map(type_of, inners))
         )
+    if any(is_own(inner) and inner.type == UNKNOWN for inner in exact):
+        return [_beside_unknown(inner) for inner in exact]
     return [cast_to(inner, common) for inner in exact]
+
+
+def _beside_unknown(operand: ir.Expr) -> ir.Expr:
+    """The operand as it can be compared with what a function of the user's own gives, of a type that nobody said."""
+    match operand.type:
+        case DecimalType():
+            return cast_to(operand, FLOAT)
+        case (TimestampType() | DurationType()) as type_ if type_.unit != "us":
+            return cast_to(operand, replace(type_, unit="us"))
+    return operand
 
 
 def as_used(operands: Sequence[ir.Expr]) -> list[ir.Expr]:

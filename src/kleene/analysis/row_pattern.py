@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 
 from kleene.analysis.conversions import type_of
+from kleene.analysis.own_calls import check_vectorized, output
 from kleene.analysis.scope import Scope
 from kleene.analysis.value_types import condition, typed
 from kleene.errors import (
@@ -45,6 +46,7 @@ from kleene.source import NO_SPAN, SourceText, Span
 
 FRAME_END = "__kleene_frame_end"
 FRAME_END_HINT = "Give a number from 0 up, for example coalesce(n, 0) FOLLOWING."
+_OF_SEVERAL_ROWS = (ir.Navigation, ir.Aggregate, ir.Classifier, ir.MatchNumber)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,18 +202,13 @@ class _Analysis:
         return other
 
     def condition(self, expression: ir.Expr) -> ir.Expr:
-        return condition(self.resolved(expression, in_define=True), self.scope)
+        found = condition(self.resolved(expression, in_define=True), self.scope)
+        for predicate in found.operands if isinstance(found, ir.And) else (found,):
+            check_vectorized(predicate, self.scope, _OF_SEVERAL_ROWS)
+        return found
 
     def measure(self, expression: ir.Expr) -> ir.Expr:
-        for node in ir.walk(expression):
-            if isinstance(node, ir.PythonCall) and node.returns is None:
-                raise self.fail(
-                    f"the function '{printable(node.name)}' can only be called in predicates: its type is unknown",
-                    node.span,
-                    "Say it with an annotation, -> bool, int, float or str; or return its arguments, and call it on "
-                    "the result.",
-                )
-        return typed(self.resolved(expression), self.scope)
+        return output(self.resolved(expression), self.scope)
 
     # --- names and options ---------------------------------------------------------------------------------------
 

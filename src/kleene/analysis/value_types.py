@@ -31,6 +31,7 @@ from kleene.analysis.scope import Scope
 from kleene.errors import did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.aggregates import AGGREGATES, SYNONYMS, is_of_spark
+from kleene.ir.calls import is_own
 from kleene.ir.functions.names import FUNCTIONS, is_known
 from kleene.schema import (
     BOOLEAN,
@@ -181,7 +182,7 @@ def condition(expression: ir.Expr, scope: Scope) -> ir.Expr:
     """The expression, typed, which must be boolean."""
     inner = typed(expression, scope)
     need(inner, scope, "a condition", inner.type == BOOLEAN, "a boolean", "Compare it with something: … > 0")
-    return replace(inner, type=BOOLEAN) if isinstance(inner, ir.PythonCall) and inner.type == UNKNOWN else inner
+    return replace(inner, type=BOOLEAN) if is_own(inner) and inner.type == UNKNOWN else inner
 
 
 def _string(operand: ir.Expr, scope: Scope, who: str) -> ir.Expr:
@@ -294,6 +295,9 @@ def _typed_aggregate(expression: ir.Aggregate, scope: Scope) -> ir.Expr:
     where = None if expression.condition is None else condition(expression.condition, scope)
     order = tuple(_typed_order(key, scope) for key in expression.order)
     function, found = expression.function, type_of(argument)
+    if expression.own is not None:
+        returns = expression.own.returns or UNKNOWN
+        return replace(expression, argument=argument, condition=where, order=order, type=returns)
     if expression.distinct or function not in _PASSING_ON:
         for item in (argument, *others):
             need(item, scope, function, True, "")
@@ -402,7 +406,8 @@ def _typed_function(expression: ir.Function, scope: Scope) -> ir.Expr:
             f"unknown function '{printable(name)}'",
             expression.name_span,
             f"Functions: {listed(known, most=30)}.{did_you_mean(name, known)}"
-            + (" On Spark, any of Spark's functions may stand here." if scope.functions_of_spark else ""),
+            + (" On Spark, any of Spark's functions may stand here." if scope.functions_of_spark else "")
+            + " Functions of your own are given by functions=[…].",
         )
     least, most = FUNCTIONS[name]
     given = len(expression.arguments)

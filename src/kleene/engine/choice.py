@@ -13,6 +13,7 @@ from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.sequence_engine import SequenceEngine
 from kleene.engine.interpreter import Interpreter, NoMatchEngine
 from kleene.errors import UnsupportedError
+from kleene.ir.calls import calls_own
 from kleene.ir.options import Selection
 from kleene.plan.operators import RunScan, negation_access, run_ending_negations, running_query
 from kleene.plan.plan import Plan
@@ -56,9 +57,7 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
         return Choice("nothing", "an empty engine: no match can exist, so no event is read", NoMatchEngine())
     name = "compiled" if plan.engine == "auto" else plan.engine
     try:
-        engine = _engine_of(plan, name == "compiled")
-        if plan.query.schema is not None:
-            engine.generated(frozenset(plan.query.schema) if nullable is None else nullable)
+        engine = _generating(plan, name == "compiled", nullable)
     except NotExpressibleError as missing:
         problem = f"has no code for {missing}"
     except RecursionError:
@@ -72,8 +71,23 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
             f"the {name} engine {problem}",
             hint="Use engine='auto' or 'reference', without hints.",
         )
+    if calls_own(plan.query.definition):
+        try:
+            plain = _generating(plan, False, nullable)
+        except (NotExpressibleError, RecursionError, UnsupportedError) as missing:
+            problem = f"has no code for {missing}" if isinstance(missing, NotExpressibleError) else problem
+        else:
+            why = f"the code made for this query, as plain Python, since the compiled engine {problem}"
+            return Choice("generated", why, plain)
     why = f"the plain interpreter, since the compiled engine {problem}"
     return Choice("reference", why, Interpreter(plan))
+
+
+def _generating(plan: Plan, jit: bool, nullable: frozenset[str] | None) -> CompiledEngine:
+    engine = _engine_of(plan, jit)
+    if plan.query.schema is not None:
+        engine.generated(frozenset(plan.query.schema) if nullable is None else nullable)
+    return engine
 
 
 def _check_algorithm(plan: Plan) -> None:
@@ -88,13 +102,13 @@ def _check_algorithm(plan: Plan) -> None:
             raise UnsupportedError("the reference engine takes no plan", hint="Leave out engine or plan.")
 
 
-_ENGINES: dict[int, CompiledEngine] = {}
+_ENGINES: dict[tuple[int, bool], CompiledEngine] = {}
 """The engines of plans that are in use, by their identity: equal plans may stand at different places of a text."""
 
 
 def _engine_of(plan: Plan, jit: bool) -> CompiledEngine:
     """The engine of the plan, made once, so that its code is made once for each set of columns with NULLs."""
-    key = id(plan)
+    key = (id(plan), jit)
     if key not in _ENGINES:
         _ENGINES[key] = compiled_engine(plan, jit)
         weakref.finalize(plan, _ENGINES.pop, key, None)

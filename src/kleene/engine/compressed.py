@@ -46,7 +46,7 @@ from kleene.engine.matches import FlatMatches, joined, size_of
 from kleene.engine.output import output_table
 from kleene.engine.saved_parts import require
 from kleene.engine.snapshot import pack, unpack
-from kleene.errors import SnapshotError
+from kleene.errors import AnalysisError, SnapshotError
 from kleene.ir.query import QueryDefinition
 from kleene.ir.text import query_text
 from kleene.schema import EventSchema
@@ -327,6 +327,11 @@ def expand(structure: bytes, parse: Callable[[str], QueryDefinition]) -> pa.Tabl
     try:
         table, query = parts["events"], _query(parts, parse)
         found = _read_out(parts["nodes"], parts["roots"], len(query.components))
+    except AnalysisError as error:
+        raise SnapshotError(
+            f"the query of the structure cannot be read: {error.message}",
+            hint="If it calls functions of your own, give them: kleene.expand(structure, functions=[…]).",
+        ) from None
     except (KeyError, IndexError, ValueError, TypeError) as error:
         raise SnapshotError(f"the structure cannot be read: {type(error).__name__}") from None
     assert query.schema is not None

@@ -60,6 +60,10 @@ class Events:
             self._columns[name] = plain_values(self.table.column(name), self.schema.type_of(name), name)
         return self._columns[name]
 
+    def add(self, columns: dict[str, list[PlainValue]]) -> None:
+        """Further columns, which were computed."""
+        self._columns |= columns
+
     def times(self) -> list[int | float]:
         """The time of each event: microseconds for timestamps and dates, else the number itself."""
         name = self.order_by[0]

@@ -229,7 +229,7 @@ class MatchAggregates:
         dictionary, part = Dictionary(), self._table.select(names).take(pa.array(used, pa.int64()))
         if not names:  # a constant
             part = pa.table({"": pa.nulls(len(used))})
-        values, mask = computed_array(expression, part, types, dictionary)
+        values, mask = computed_array(expression, part, types, dictionary, {})
         if (mask == IS_BAD).any():
             raise OneByOneError
         return values[places], mask[places] != 0, dictionary

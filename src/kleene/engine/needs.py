@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.compiled.columns import of_one_event
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import of_one_event
 from kleene.ir.expr import Position
 from kleene.ir.may_fail import may_fail
 from kleene.ir.options import RowsPerMatch, Selection, Strategy, WindowUnit

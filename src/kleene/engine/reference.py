@@ -17,6 +17,7 @@ from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, Negativ
 from kleene.engine.budget import Budget, too_many_partial_matches
 from kleene.engine.events import Events, window_size
 from kleene.engine.matches import Match, without_overlaps
+from kleene.engine.vectorized import vectorized_columns
 from kleene.ir.evaluate import EventBindings, PlainValue, evaluate
 from kleene.ir.expr import Expr
 from kleene.ir.options import Format, Strategy, WindowUnit
@@ -33,10 +34,17 @@ def find_matches(query: AnalyzedQuery, events: Events, format_: Format, run_limi
     return sorted((match for part in found for match in part), key=lambda match: match.output_order)
 
 
+def _predicates(query: AnalyzedQuery) -> list[Expr]:
+    groups = [group for one in query.components for group in (one.begin, one.take, one.complete)]
+    groups += [negation.predicates for negation in query.negations]
+    return [conjunct.expression for group in groups for conjunct in group]
+
+
 def match_parts(
     query: AnalyzedQuery, events: Events, format_: Format, run_limit: int, budget: Budget
 ) -> Iterator[list[Match]]:
     """The matches of one partition after the other, some thousand at a time, in the order of their last events."""
+    events.add(vectorized_columns(_predicates(query), events.table, dict(events.schema.attributes)))
     held: list[Match] = []
     size = 0
     for partition in _partitions(query, events, run_limit, budget):

@@ -15,7 +15,8 @@ from kleene.engine.budget import Budget, too_many_partial_matches
 from kleene.engine.row_output import POSITION, OutputRow, evaluated_measures
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
-from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range, sum_of
+from kleene.ir.calls import finished, started, stepped
+from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range, sum_of, vectorized_key, where
 from kleene.ir.pattern import Alternation, Pattern, Repeat, Variable
 from kleene.ir.pattern import Sequence as PatternSequence
 
@@ -173,6 +174,10 @@ class _Aggregates:
                 self.values[aggregate] = [*(before or []), value]
             case _ if value is None:
                 self.values.setdefault(aggregate, None)
+            case _ if aggregate.own is not None:
+                # A state may be None: it stands in a tuple, so that it is not taken for "nothing yet".
+                state = started(aggregate.own) if before is None else before[0]
+                self.values[aggregate] = (stepped(aggregate.own, state, value, aggregate.argument.type),)
             case "max" | "min" if value == value:  # NaN is neither
                 choose = max if aggregate.function == "max" else min
                 self.values[aggregate] = value if before is None else choose(before, value)
@@ -191,10 +196,19 @@ class _Bindings:
     row: int
     aggregates: _Aggregates
 
+    @property
+    def current_row(self) -> int:
+        return self.row
+
     def value(self, expression: ir.Expr) -> Any:
         match expression:
             case ir.Attribute(name=name):
                 return self.columns[name][self.row]
+            case ir.PythonCall():
+                return self.columns[vectorized_key(expression)][self.row]
+            case ir.Aggregate(own=own) if own is not None:
+                held = self.aggregates.values.get(expression)
+                return None if held is None else finished(own, held[0], expression.type, where(self))
             case ir.Aggregate(argument=ir.Events()):
                 return self.aggregates.count
             case ir.Aggregate(function="delta", argument=argument):

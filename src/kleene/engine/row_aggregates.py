@@ -10,7 +10,8 @@ from operator import and_, or_, xor
 from typing import Any
 
 from kleene.ir import expr as ir
-from kleene.ir.evaluate import Bindings, aggregated, as_float, evaluate
+from kleene.ir.calls import folded
+from kleene.ir.evaluate import Bindings, aggregated, as_float, evaluate, where
 from kleene.ir.functions import nested
 from kleene.schema import Type
 
@@ -25,7 +26,11 @@ def aggregate_of_rows(aggregate: ir.Aggregate, rows: Sequence[Bindings]) -> Any:
         rows = _ordered(aggregate.order, rows)
     if not aggregate.others:
         values = [evaluate(aggregate.argument, row) for row in rows]
-        return _of_values(aggregate, _distinct(values) if aggregate.distinct else values)
+        values = _distinct(values) if aggregate.distinct else values
+        if aggregate.own is not None:
+            known = [value for value in values if value is not None]
+            return folded(aggregate, known, where(rows[-1]) if rows else "")
+        return _of_values(aggregate, values)
     parts = (aggregate.argument, *aggregate.others)
     each = [tuple(evaluate(part, row) for part in parts) for row in rows]
     return _of_several(aggregate, _distinct(each) if aggregate.distinct else each)

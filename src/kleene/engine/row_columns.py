@@ -22,6 +22,7 @@ from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import SharedLoops, shared_loops
+from kleene.engine.compiled.own_calls import state_of
 from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.registers import Register
 from kleene.engine.compiled.row_search import FoundRows, numbered
@@ -32,6 +33,7 @@ from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed
 from kleene.engine.row_output import row_output_schema
 from kleene.engine.row_reference import RowBindings, Visible
 from kleene.ir import expr as ir
+from kleene.ir.calls import finished
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
 from kleene.ir.options import Selection
 from kleene.schema import STRING, DecimalType
@@ -320,7 +322,7 @@ class _Outputs:
         partial, registers, count = self.found.partial, self.found.kernel.generated.registers, self.found.matches
         which, column = registers.place(register)
         is_null = np.zeros(count, np.bool_)
-        if register.function not in ("count", "known"):
+        if register.function not in ("count", "known") and not register.function.startswith("state_"):
             is_null = (partial.oi[:count, PARTIAL_NULLS] >> registers.null_bit(register)) & 1 == 1
         return (partial.of if which == "f" else partial.oi)[:count, column], is_null
 
@@ -357,6 +359,10 @@ class _Measured:
             case ir.Aggregate(function=function, argument=argument):
                 registers = found.kernel.generated.measured[expression]
                 values: list[Any] = [self.outputs.plain(register)[self.number] for register in registers]
+                if expression.own is not None:
+                    state = state_of(expression, found.kernel.generated.layout.plain)
+                    known = values[0] is not None
+                    return finished(expression.own, state.value(values), expression.type) if known else None
                 if function == "avg":
                     return None if values[0] is None else average_of(expression, values[0], values[1])
                 if function == "delta":

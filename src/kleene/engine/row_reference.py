@@ -18,7 +18,7 @@ from kleene.engine.row_aggregates import aggregate_of_rows
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.aggregates import aggregated_variable
-from kleene.ir.evaluate import PlainValue, evaluate
+from kleene.ir.evaluate import PlainValue, evaluate, vectorized_key
 from kleene.ir.options import AfterMatch, Selection, Skip, WindowUnit
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Variable, has_one_way
 from kleene.ir.pattern import Sequence as PatternSequence
@@ -310,8 +310,15 @@ class RowBindings:
     number: int | None = 0  # None: it is no match
     row: int | None = None
 
+    @property
+    def current_row(self) -> int | None:
+        return self.row if self.row is not None else self._last(None)
+
     def value(self, expression: ir.Expr) -> Any:
         match expression:
+            case ir.PythonCall():
+                row = self.current_row
+                return None if row is None else self.columns[vectorized_key(expression)][row]
             case ir.InputConstant(name=name):
                 return self.columns[name][0]
             case ir.Attribute(variable=variable, name=name):

@@ -24,6 +24,7 @@ from kleene.engine.row_aggregates import distinct_key
 from kleene.engine.row_output import OutputRow, computed_measures, output_rows, unmatched_rows, window_rows
 from kleene.engine.row_reference import PartitionMatcher, RowBindings, Visible
 from kleene.engine.sorting import sorted_table, table_in_order
+from kleene.engine.vectorized import vectorized_columns
 from kleene.errors import ExecutionError, LimitError, printable
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import PlainValue, evaluate
@@ -177,4 +178,5 @@ def plain_columns(
 ) -> dict[str, list[PlainValue]]:
     names = {node.name for item in expressions for node in ir.walk(item) if isinstance(node, ir.Attribute)}
     types = {name: schema.type_of(name) for name in names} | (further or {})
-    return {name: plain_values(table.column(name), type_, name) for name, type_ in types.items()}
+    plain = {name: plain_values(table.column(name), type_, name) for name, type_ in types.items()}
+    return plain | vectorized_columns(expressions, table, dict(schema.attributes))

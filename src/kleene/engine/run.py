@@ -276,7 +276,10 @@ class Runner:
         self._seen += table.num_rows
         if self.plan.engine != "auto" or self.plan.hints.given() or self._seen > SMALL:
             return True
-        generated = engine.generated(self._nullable | nullable_names(table))
+        nullable = self._nullable | nullable_names(table)
+        generated = engine.generated(nullable)
+        if generated.layout.called:  # code that calls functions of the user's own is remembered by its engine alone
+            return not engine.jit or engine.is_made(nullable)
         at_hand = is_loaded if self._seen <= TINY else is_cached
         return at_hand(generated.source, generated.signatures)
 

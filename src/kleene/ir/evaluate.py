@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
+from kleene.ir.calls import called, folded
 from kleene.ir.expr import Position
 from kleene.ir.functions import nested, regexes, texts, times
 from kleene.ir.text import expression_text
@@ -30,7 +31,6 @@ from kleene.schema import (
     SMALLEST_INTEGER,
     STRING,
     TIME,
-    UNKNOWN,
     ArrayType,
     DecimalType,
     DurationType,
@@ -115,6 +115,11 @@ class EventBindings:
     column: Callable[[str], Sequence[PlainValue]]
     is_missing: Callable[[int, str], bool]
 
+    @property
+    def current_row(self) -> int:
+        """That of the event that was selected last."""
+        return max(position for positions in self.selected.values() for position in positions)
+
     def value(self, expression: ir.Expr) -> Any:
         match expression:
             case ir.Attribute():
@@ -122,6 +127,10 @@ class EventBindings:
                 return None if position is None else self.column(expression.name)[position]
             case ir.Length(variable=variable):
                 return len(self.selected[variable])
+            case ir.PythonCall(arguments=arguments):
+                attribute = next(node for one in arguments for node in ir.walk(one) if isinstance(node, ir.Attribute))
+                position = self._position(attribute)
+                return None if position is None else self.column(vectorized_key(expression))[position]
             case ir.Aggregate():
                 return self._aggregate(expression)
             case ir.IfPresent(predicate=predicate):
@@ -157,6 +166,8 @@ class EventBindings:
             return count
         each = (replace(self, index={variable: index}) for index in range(count))
         values = [evaluate(aggregate.argument, here) for here in each]
+        if aggregate.own is not None:
+            return folded(aggregate, [value for value in values if value is not None], where(self))
         return values if aggregate.function == "collect" else aggregated(aggregate, values)
 
 
@@ -209,9 +220,27 @@ def evaluate(expression: ir.Expr, bindings: Bindings) -> Any:
             assert isinstance(operand.type, StructType)
             value = evaluate(operand, bindings)
             return None if value is None else value[[own for own, _ in operand.type.fields].index(name)]
-        case ir.PythonCall(arguments=arguments):
-            return _python_call(expression, [evaluate(argument, bindings) for argument in arguments])
+        case ir.PythonCall(arguments=arguments, vectorized=False):
+            return called(expression, [evaluate(argument, bindings) for argument in arguments], where(bindings))
     return bindings.value(expression)
+
+
+def vectorized_key(call: ir.PythonCall) -> str:
+    """The name of the column that a vectorized call makes, whatever variable the event is bound to."""
+    return f"{call.name}{id(call.function)}({', '.join(repr(of_one_event(argument)) for argument in call.arguments)})"
+
+
+def of_one_event(expression: ir.Expr) -> ir.Expr:
+    """The expression with its attributes freed from variables: `lower(a[i].s)` and `lower(b.s)` are one column."""
+    if isinstance(expression, ir.Attribute):
+        return replace(expression, variable=None, position=Position.EACH)
+    return ir.with_children(expression, of_one_event)
+
+
+def where(bindings: Bindings) -> str:
+    """The row that is looked at, for messages; nothing where the bindings do not know it."""
+    row: int | None = getattr(bindings, "current_row", None)
+    return "" if row is None else f" at row {row + 1:,}"
 
 
 def compare(operator: str, left: Any, right: Any) -> bool | None:
@@ -220,7 +249,13 @@ def compare(operator: str, left: Any, right: Any) -> bool | None:
     # NaN is the one value that differs from itself.
     if left is None or right is None or left != left or right != right:
         return None
-    return _COMPARE[operator](left, right)
+    try:
+        return _COMPARE[operator](left, right)
+    except TypeError:  # only what a function of the user's gave can be of a wrong type
+        raise ExecutionError(
+            f"cannot use the result of a function: {shown(left)} {operator} {shown(right)} has no meaning",
+            hint="Let the function return the type that the predicate needs.",
+        ) from None
 
 
 def _and(values: Iterable[bool | None]) -> bool | None:
@@ -383,65 +418,6 @@ def average_of(aggregate: ir.Aggregate, total: Any, count: int) -> int | float:
     whole, left = divmod(abs(total) * 10 ** (target.scale - source.scale), count)
     rounded = whole + (2 * left >= count)
     return int(in_range(-rounded if total < 0 else rounded, aggregate))
-
-
-_ANY_RESULT = ((bool, int, float, str), "only numbers, strings and booleans are used")
-_WANTED: dict[Type, tuple[tuple[type, ...], str]] = {
-    BOOLEAN: ((bool,), "a condition is True or False"),
-    INTEGER: ((int,), "it says that it returns an int"),
-    FLOAT: ((float,), "it says that it returns a float"),
-    STRING: ((str,), "it says that it returns a str"),
-}
-"""What Python functions may return by the types of their calls, and what to say of anything else."""
-
-
-def _python_call(call: ir.PythonCall, arguments: list[Any]) -> Any:
-    """What the user's function says of the values, in the types a Python programmer expects."""
-    given: list[Any] = []
-    try:
-        given = [python_value(value, item.type) for value, item in zip(arguments, call.arguments, strict=True)]
-        result = call.function(*given)
-    except Exception as error:
-        raise ExecutionError(
-            f"the function '{printable(call.name)}' failed: {shown(error)}",
-            hint="It was called with " + shown(tuple(given)),
-        ) from error
-    if hasattr(result, "item"):  # a scalar of NumPy
-        result = result.item()
-    if call.returns == FLOAT and isinstance(result, int) and not isinstance(result, bool):
-        result = float(result)
-    wanted, what = _WANTED.get(call.type or UNKNOWN, _ANY_RESULT)
-    is_wrong = not isinstance(result, wanted) or (isinstance(result, bool) and bool not in wanted)
-    is_wrong |= type(result) is int and not SMALLEST_INTEGER <= result <= LARGEST_INTEGER
-    if result is not None and is_wrong:
-        raise ExecutionError(
-            f"the function '{printable(call.name)}' returned {shown(result)}, but {what}",
-            hint="It was called with " + shown(tuple(given)),
-        )
-    return result
-
-
-def python_value(value: Any, type_: Type | None) -> Any:
-    if value is None:
-        return None
-    match type_:
-        case ArrayType(element=element):
-            return [python_value(item, element) for item in value]  # a copy, which the function may spoil
-        case StructType(fields=fields):
-            return {name: python_value(item, own) for (name, own), item in zip(fields, value, strict=True)}
-        case MapType(key=key, value=own):
-            return {python_value(name, key): python_value(item, own) for name, item in value.items()}
-        case DecimalType(scale=scale):
-            return Decimal(value).scaleb(-scale, _WIDE)
-        case TimestampType():
-            return _EPOCH + value // per_microsecond(type_) * _MICROSECOND
-        case _ if type_ == DATE:
-            return _EPOCH.date() + timedelta(days=value)
-        case _ if type_ == TIME:
-            return (_EPOCH + value * _MICROSECOND).time()
-        case DurationType():
-            return value // per_microsecond(type_) * _MICROSECOND
-    return value
 
 
 def as_float(value: Any, type_: Type | None) -> float:

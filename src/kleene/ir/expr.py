@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kleene.schema import MOST_DECIMAL_DIGITS, Type
 from kleene.source import NO_SPAN, Span
+
+if TYPE_CHECKING:
+    from kleene.ir.own import OwnAggregate
 
 Value = bool | int | float | str | Decimal | None
 """A literal's value. Timestamps and durations are microseconds, dates are days, both since 1970 where that matters."""
@@ -110,6 +113,7 @@ class Aggregate(Expr):
     others: tuple[Expr, ...] = ()
     condition: Expr | None = None
     order: tuple[OrderKey, ...] = ()
+    own: OwnAggregate | None = None  # where the function is one of the user's own
 
     @property
     def is_plain(self) -> bool:
@@ -285,15 +289,17 @@ class MatchNumber(Expr):
 
 @dataclass(frozen=True, slots=True)
 class PythonCall(Expr):
-    """A call of a Python function that the user gave by name (the regular-expression operator).
+    """A call of a Python function that the user gave by name.
 
-    `returns` is the type of its values, where its annotations say it.
+    `returns` is the type of its values, where its annotations say it. A vectorized one takes arrays of Arrow.
     """
 
     name: str
     function: Callable[..., Any]
     arguments: tuple[Expr, ...]
     returns: Type | None = None
+    vectorized: bool = False
+    name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 NEGATED_COMPARISON = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

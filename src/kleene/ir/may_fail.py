@@ -40,6 +40,10 @@ def may_fail(expression: ir.Expr, ranges: Mapping[str, Range] | None = None) -> 
                 return True
             case ir.Aggregate(function="sum") if node.type != FLOAT:
                 return True
+            case ir.PythonCall():
+                return True
+            case ir.Aggregate(own=own) if own is not None:
+                return True
     return False
 
 

@@ -6,9 +6,10 @@ languages rely on: texts, brackets and expressions are no larger than the limits
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -21,9 +22,10 @@ from lark.exceptions import VisitError
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from kleene.errors import KleeneError, QuerySyntaxError, printable, shown
+from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import MICROSECONDS, Window, WindowParameter, WindowUnit, duration_of
+from kleene.ir.own import NO_FUNCTIONS, Own, OwnAggregate, OwnFunction, takes
 from kleene.ir.paths import Step
 from kleene.lang.complaints import complaint, find_unclosed
 from kleene.schema import (
@@ -160,15 +162,41 @@ class ExpressionBuilder(Transformer[Token, Any]):
     clauses: tuple[str, ...] = ()
     expects: str | None = None
 
-    def __init__(self, source: SourceText) -> None:
+    def __init__(self, source: SourceText, functions: Mapping[str, Own] = NO_FUNCTIONS) -> None:
         super().__init__()
-        self.source = source
+        self.source, self._functions = source, functions
 
     def look_through(self, tree: Tree[Token]) -> None:
         """Called before anything is made: what stands later in the text may say what earlier names mean."""
 
     def fail(self, message: str, span: Span, hint: str | None = None) -> KleeneError:
         return QuerySyntaxError(message, self.source.locate(span), hint)
+
+    # --- functions of the user's own -------------------------------------------------------------------------------
+
+    def own(self, name: Name) -> Own | None:
+        """What the user gave under the name."""
+        return self._functions.get(name.lower())
+
+    def own_call(self, own: OwnFunction, name: Name, arguments: Children, span: Span) -> ir.PythonCall:
+        if takes(own.function, len(arguments)) is False:
+            are = "1 argument is" if len(arguments) == 1 else f"{len(arguments)} arguments are"
+            raise AnalysisError(
+                f"the function '{printable(own.name)}' cannot be called like this: {are} given",
+                self.source.locate(name.span),
+                f"Its parameters are {printable(str(inspect.signature(own.function)), 200)}.",
+            )
+        return ir.PythonCall(
+            own.name, own.function, tuple(arguments), own.returns, own.vectorized, name.span, span=span
+        )
+
+    def check_one_argument(self, own: OwnAggregate, name: Name, arguments: Children) -> None:
+        if len(arguments) != 1:
+            raise AnalysisError(
+                f"the aggregate '{printable(own.name)}' takes one argument, but {len(arguments) or 'none'} "
+                f"{'are' if arguments else 'is'} given",
+                self.source.locate(name.span),
+            )
 
     def checked(self, expression: ir.Expr) -> ir.Expr:
         """The expression, if it is not nested too deep or too large, and its numbers are in range."""

@@ -19,6 +19,7 @@ from kleene.errors import AnalysisError, QuerySyntaxError, printable
 from kleene.ir import expr as ir
 from kleene.ir.aggregates import AGGREGATES, SPARK_AGGREGATES, SYNONYMS
 from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Skip, Strategy, WindowUnit
+from kleene.ir.own import NO_FUNCTIONS, Own, OwnAggregate
 from kleene.ir.paths import Path, Step, path_of, path_text
 from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey, Subset
@@ -43,14 +44,14 @@ _WITHOUT_ARGUMENTS = ("match_number", "match_sequence_number")
 _GRAMMARS = ("expressions", "row_pattern", "match_recognize")
 
 
-def parse(text: str) -> QueryDefinition:
+def parse(text: str, functions: Mapping[str, Own] = NO_FUNCTIONS) -> QueryDefinition:
     """The clause; `MATCH_RECOGNIZE ( … )` may stand around it.
 
     >>> parse("PARTITION BY id ORDER BY t PATTERN (A B+) DEFINE B AS B.x > PREV(B.x)").definitions[0].variable
     'B'
     """
     check_is_text(text)
-    return parse_within(SourceText(text), within_parentheses(text, "MATCH_?RECOGNIZE"))
+    return parse_within(SourceText(text), within_parentheses(text, "MATCH_?RECOGNIZE"), functions=functions)
 
 
 def within_parentheses(text: str, word: str) -> str:
@@ -74,7 +75,12 @@ class HiddenColumn:
     span: Span = NO_SPAN  # of the subquery
 
 
-def parse_within(source: SourceText, text: str, hidden: Mapping[str, HiddenColumn] | None = None) -> QueryDefinition:
+def parse_within(
+    source: SourceText,
+    text: str,
+    hidden: Mapping[str, HiddenColumn] | None = None,
+    functions: Mapping[str, Own] = NO_FUNCTIONS,
+) -> QueryDefinition:
     """The clause in `text`, which is the source with everything before the clause made blank, and cut after it.
 
     `hidden` are names in it that stand for columns which were added to the input.
@@ -84,7 +90,7 @@ def parse_within(source: SourceText, text: str, hidden: Mapping[str, HiddenColum
             "the clause is empty",
             hint="A clause has at least an order and a pattern: ORDER BY ts PATTERN (A B+) DEFINE B AS B.x > PREV(B.x)",
         )
-    definition: QueryDefinition = build(ClauseBuilder(source, hidden), _GRAMMARS, "clause", text)
+    definition: QueryDefinition = build(ClauseBuilder(source, hidden, functions), _GRAMMARS, "clause", text)
     return definition
 
 
@@ -106,8 +112,13 @@ class ClauseBuilder(PatternBuilder):
         *("AFTER MATCH SKIP", "PATTERN", "SUBSET", "WITHIN", "MAXLENGTH", "DEFINE"),
     )
 
-    def __init__(self, source: SourceText, hidden: Mapping[str, HiddenColumn] | None = None) -> None:
-        super().__init__(source)
+    def __init__(
+        self,
+        source: SourceText,
+        hidden: Mapping[str, HiddenColumn] | None = None,
+        functions: Mapping[str, Own] = NO_FUNCTIONS,
+    ) -> None:
+        super().__init__(source, functions)
         self._hidden = hidden or {}
         self._lists = {column.name for column in self._hidden.values() if column.is_list}
 
@@ -335,7 +346,12 @@ class ClauseBuilder(PatternBuilder):
         condition = next((part for part in behind if isinstance(part, _Filter)), None)
         function = SYNONYMS.get(name.lower(), name.lower())
         final = semantics is not None and semantics.upper() == "FINAL"
-        if function in AGGREGATES or function in SPARK_AGGREGATES:
+        own = self.own(name)
+        if isinstance(own, OwnAggregate):
+            self.check_one_argument(own, name, arguments)
+            called = ir.Aggregate(own.name, ir.Expr(), distinct is not None, final, name.span, own=own, span=span)
+            return self._aggregate(called, name, arguments, orders, condition)
+        if own is None and (function in AGGREGATES or function in SPARK_AGGREGATES):
             called = ir.Aggregate(function, ir.Expr(), distinct is not None, final, name.span, span=span)
             return self._aggregate(called, name, arguments, orders, condition)
         words = [("DISTINCT", span_of(distinct))] if distinct is not None else []
@@ -362,6 +378,8 @@ class ClauseBuilder(PatternBuilder):
             return ir.MatchNumber(span=span)
         if function == "match_sequence_number":
             return _row_number(name.span, span)
+        if own is not None:
+            return self.own_call(own, name, arguments, span)
         return ir.Function(function, tuple(arguments), name.span, span=span)
 
     def _classifier(

@@ -16,6 +16,7 @@ from lark.visitors import v_args
 from kleene.errors import QuerySyntaxError
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, RowsPerMatch, Selection, Strategy
+from kleene.ir.own import NO_FUNCTIONS, Own
 from kleene.ir.pattern import anchors_in
 from kleene.ir.query import Frame, QueryDefinition
 from kleene.lang.expressions import Children, Name, build, check_is_text, span_of
@@ -47,14 +48,14 @@ _OF_MATCHES = {
 Bound = tuple[str, ir.Expr | None]
 
 
-def parse(text: str) -> QueryDefinition:
+def parse(text: str, functions: Mapping[str, Own] = NO_FUNCTIONS) -> QueryDefinition:
     """The window; parentheses may stand around it.
 
     >>> parse("ORDER BY t ROWS BETWEEN CURRENT ROW AND 5 FOLLOWING PATTERN (A B+)").frame.end.value
     5
     """
     check_is_text(text)
-    definition, base = parse_within(SourceText(text), within_parentheses(text, ""))
+    definition, base = parse_within(SourceText(text), within_parentheses(text, ""), functions=functions)
     if base is not None:
         raise QuerySyntaxError(
             f"the window '{base}' is not known here",
@@ -65,7 +66,10 @@ def parse(text: str) -> QueryDefinition:
 
 
 def parse_within(
-    source: SourceText, text: str, hidden: Mapping[str, HiddenColumn] | None = None
+    source: SourceText,
+    text: str,
+    hidden: Mapping[str, HiddenColumn] | None = None,
+    functions: Mapping[str, Own] = NO_FUNCTIONS,
 ) -> tuple[QueryDefinition, Name | None]:
     """The window in `text`, which is the source with all before it made blank; and the window that it inherits from.
 
@@ -73,7 +77,9 @@ def parse_within(
     """
     if not text.strip():
         raise QuerySyntaxError("the window is empty", hint=_ADD)
-    found: tuple[QueryDefinition, Name | None] = build(_Builder(source, hidden), _GRAMMARS, "specification", text)
+    found: tuple[QueryDefinition, Name | None] = build(
+        _Builder(source, hidden, functions), _GRAMMARS, "specification", text
+    )
     return found
 
 

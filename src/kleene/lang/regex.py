@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lark import Token
@@ -13,12 +13,12 @@ from lark.visitors import v_args
 from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, SchemaError, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import Selection, Strategy
+from kleene.ir.own import NO_FUNCTIONS, Own, OwnAggregate, OwnFunction
 from kleene.ir.paths import path_text
 from kleene.ir.pattern import Pattern, Repeat, Variable, variables_in
 from kleene.ir.query import Definition, Measure, QueryDefinition, SortKey
 from kleene.lang.expressions import Children, ExpressionBuilder, build, check_is_text, span_of, static_steps, with_steps
 from kleene.lang.row_pattern import PatternBuilder
-from kleene.schema import BOOLEAN, FLOAT, INTEGER, STRING, Type
 from kleene.source import SourceText, Span
 
 WILDCARD = "."
@@ -41,24 +41,17 @@ def parse(
     order_by: str | Sequence[str],
     predicates: Mapping[str, str],
     output: Mapping[str, str],
-    functions: Mapping[str, Callable[..., Any]],
-    built_in: Collection[str] = (),
+    functions: Mapping[str, Own] = NO_FUNCTIONS,
 ) -> QueryDefinition:
     """The query; each text is parsed on its own, and an error says in which of them it is.
 
-    `built_in` are the names of functions that every expression has, and that the user's may not take.
-
     >>> parse(". rise+ drop", "symbol", "ts", {"rise": "price > Last(price)", "drop": "price < Last(price)"},
-    ...       {"count": "Count()"}, {}).definitions[0].variable
+    ...       {"count": "Count()"}).definitions[0].variable
     'rise'
     """
     check_is_text(pattern)
-    _check_named(predicates, "predicates", str, "{'rise': 'price > Last(price)'}")
-    _check_named(output, "output", str, "{'count': 'Count()'}")
-    _check_named(functions, "functions", Callable, "{'same_tags': same_tags}")
-    for name in functions:
-        if name.lower() in _AGGREGATES or name.lower() in built_in:
-            raise AnalysisError(f"there is a function '{name}' already", hint="Give yours another name.")
+    _check_named(predicates, "predicates", "{'rise': 'price > Last(price)'}")
+    _check_named(output, "output", "{'count': 'Count()'}")
     source = SourceText(pattern)
     parsed: Pattern = build(_PatternBuilder(source), ("expressions", "regex_expression", "row_pattern"), "row_pattern")
     for variable in variables_in(parsed):
@@ -88,8 +81,8 @@ def parse(
     )
 
 
-def _check_named(given: object, argument: str, kind: Any, example: str) -> None:
-    """A dict from names to texts, or to functions."""
+def _check_named(given: object, argument: str, example: str) -> None:
+    """A dict from names to texts."""
     if not isinstance(given, Mapping):
         raise AnalysisError(f"{argument} is a dict by name, but {shown(given)} was given", hint=f"Write: {example}")
     for name, value in given.items():
@@ -97,7 +90,7 @@ def _check_named(given: object, argument: str, kind: Any, example: str) -> None:
             raise AnalysisError(
                 f"{argument} is a dict by name, but {shown(name)} is not a name", hint=f"Write: {example}"
             )
-        if not isinstance(value, kind):
+        if not isinstance(value, str):
             hint = f"Write: {example}" + ("; Python functions go into functions={…}" if callable(value) else "")
             raise AnalysisError(f"{argument}: '{printable(name)}' is {shown(value)}, but must be text", hint=hint)
 
@@ -111,7 +104,7 @@ def _names(given: str | Sequence[str], argument: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _expression(text: str, what: str, functions: Mapping[str, Callable[..., Any]]) -> ir.Expr:
+def _expression(text: str, what: str, functions: Mapping[str, Own]) -> ir.Expr:
     check_is_text(text)
     if not text.strip():
         raise QuerySyntaxError(f"the {what} is empty")
@@ -121,18 +114,6 @@ def _expression(text: str, what: str, functions: Mapping[str, Callable[..., Any]
     except KleeneError as error:
         error.message = f"in the {what}: {error.message}"
         raise
-
-
-_TYPES = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING}
-_TYPES_BY_NAME = {kind.__name__: type_ for kind, type_ in _TYPES.items()}
-
-
-def _returned_type(function: Callable[..., Any]) -> Type | None:
-    """The type that the function says it returns; None if it does not say one that outputs can be of."""
-    annotation = getattr(function, "__annotations__", {}).get("return")
-    if isinstance(annotation, str):  # as modules with postponed annotations have it
-        return _TYPES_BY_NAME.get(annotation)
-    return _TYPES.get(annotation) if isinstance(annotation, type) else None
 
 
 @v_args(meta=True)
@@ -166,10 +147,6 @@ class _PatternBuilder(PatternBuilder):
 class _ExpressionBuilder(ExpressionBuilder):
     """Predicates and outputs; bare names are attributes, aggregates are calls."""
 
-    def __init__(self, source: SourceText, functions: Mapping[str, Callable[..., Any]]) -> None:
-        super().__init__(source)
-        self._functions = functions
-
     def bare(self, meta: Meta, children: Children) -> ir.Expr:
         name, *steps = children
         path, behind = static_steps(steps)
@@ -179,9 +156,13 @@ class _ExpressionBuilder(ExpressionBuilder):
     def call(self, meta: Meta, children: Children) -> ir.Expr:
         name, *arguments = children
         arguments = [argument for argument in arguments if argument is not None]
-        if name in self._functions:
-            called = self._functions[name]
-            return ir.PythonCall(str(name), called, tuple(arguments), _returned_type(called), span=span_of(meta))
+        own = self.own(name)
+        if isinstance(own, OwnFunction):
+            return self.own_call(own, name, arguments, span_of(meta))
+        if isinstance(own, OwnAggregate):
+            self.check_one_argument(own, name, arguments)
+            self._check_not_nested(arguments[0])
+            return ir.Aggregate(own.name, arguments[0], name_span=name.span, own=own, span=span_of(meta))
         function = _AGGREGATES.get(name.lower())
         if function is None:
             return ir.Function(name.lower(), tuple(arguments), name.span, span=span_of(meta))
@@ -197,7 +178,10 @@ class _ExpressionBuilder(ExpressionBuilder):
             )
         if function == "count":
             return ir.Aggregate("count", ir.Events(None, ir.Position.ALL), name_span=name.span, span=span)
-        for node in ir.walk(arguments[0]):
+        self._check_not_nested(arguments[0])
+        return ir.Aggregate(function, arguments[0], name_span=name.span, span=span)
+
+    def _check_not_nested(self, argument: ir.Expr) -> None:
+        for node in ir.walk(argument):
             if isinstance(node, ir.Aggregate):
                 raise AnalysisError("an aggregate cannot contain another", self.source.locate(node.span))
-        return ir.Aggregate(function, arguments[0], name_span=name.span, span=span)

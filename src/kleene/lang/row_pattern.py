@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from lark import Token
 from lark.tree import Meta
 from lark.visitors import v_args
 
 from kleene.errors import AnalysisError
+from kleene.ir.own import NO_FUNCTIONS, Own
 from kleene.ir.pattern import Alternation, Anchor, Exclusion, Pattern, Permutation, Repeat, Sequence, Variable
 from kleene.lang.expressions import MOST_COMPONENTS, Children, ExpressionBuilder, Name, span_of
 from kleene.source import SourceText, Span
@@ -23,8 +25,8 @@ _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None
 class PatternBuilder(ExpressionBuilder):
     """A method per rule of row_pattern.lark."""
 
-    def __init__(self, source: SourceText) -> None:
-        super().__init__(source)
+    def __init__(self, source: SourceText, functions: Mapping[str, Own] = NO_FUNCTIONS) -> None:
+        super().__init__(source, functions)
         self._variables = 0
 
     def variable_name(self, name: Name) -> str:

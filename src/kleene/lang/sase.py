@@ -7,6 +7,7 @@ components, and every node knows its span.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lark import Token
@@ -16,6 +17,7 @@ from lark.visitors import v_args
 from kleene.errors import AnalysisError, KleeneError, QuerySyntaxError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.options import Grouping, Strategy, Window, WindowParameter, WindowUnit
+from kleene.ir.own import NO_FUNCTIONS, Own, OwnAggregate, OwnFunction
 from kleene.ir.paths import Step, last_name, path_of, path_text
 from kleene.ir.pattern import Negation, Repeat, Sequence, Variable, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
@@ -39,13 +41,13 @@ _GRAMMARS = ("expressions", "sase")
 AGGREGATES = ("avg", "collect", "count", "first", "last", "max", "min", "sum")
 
 
-def parse(text: str) -> QueryDefinition:
+def parse(text: str, functions: Mapping[str, Own] = NO_FUNCTIONS) -> QueryDefinition:
     """The one query in the text.
 
     >>> parse("EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours").equivalence_tests
     (EquivalenceTest(attribute='id', constant=None),)
     """
-    queries = parse_program(text)
+    queries = parse_program(text, functions)
     if len(queries) > 1:
         raise QuerySyntaxError(
             f"the text holds {len(queries)} queries, but one was expected",
@@ -54,10 +56,10 @@ def parse(text: str) -> QueryDefinition:
     return queries[0]
 
 
-def parse_program(text: str) -> tuple[QueryDefinition, ...]:
+def parse_program(text: str, functions: Mapping[str, Own] = NO_FUNCTIONS) -> tuple[QueryDefinition, ...]:
     """The queries of a text, in which `;` separates them."""
     check_is_text(text)
-    queries: list[QueryDefinition] = build(_Builder(SourceText(text)), _GRAMMARS, "program")
+    queries: list[QueryDefinition] = build(_Builder(SourceText(text), functions), _GRAMMARS, "program")
     if not queries:
         raise QuerySyntaxError(
             "the text is empty: it holds no query",
@@ -324,7 +326,12 @@ class _Builder(ExpressionBuilder):
     def call(self, meta: Meta, children: Children) -> ir.Expr:
         name, *arguments = children
         arguments = [argument for argument in arguments if argument is not None]
-        function = name.lower()
+        function, own = name.lower(), self.own(name)
+        if isinstance(own, OwnFunction):
+            return self.own_call(own, name, arguments, span_of(meta))
+        if isinstance(own, OwnAggregate):
+            self.check_one_argument(own, name, arguments)
+            return ir.Aggregate(own.name, _so_far(arguments[0]), name_span=name.span, own=own, span=span_of(meta))
         if function in AGGREGATES:
             if len(arguments) != 1:
                 raise self.fail(

@@ -13,6 +13,7 @@ from kleene.api import Query
 from kleene.call import like_events
 from kleene.engine.sources import Source, make_source
 from kleene.errors import AnalysisError, SchemaError, printable, shown
+from kleene.ir.own import NO_FUNCTIONS, Own
 from kleene.ir.query import QueryDefinition
 from kleene.local_sql.complaints import told
 from kleene.local_sql.database import Database, closed_database
@@ -30,12 +31,19 @@ class _Table:
     rows: Any  # whatever a source can be made of
 
 
-def sql(text: str, args: Args, tables: Mapping[str, Any], kind: str | None, engine: EngineOptions) -> Any:
+def sql(
+    text: str,
+    args: Args,
+    tables: Mapping[str, Any],
+    kind: str | None,
+    engine: EngineOptions,
+    functions: Mapping[str, Own] = NO_FUNCTIONS,
+) -> Any:
     """The rows that the text gives, as the kind of table that was asked for, or that all tables are."""
     given = _by_name(tables)
     with closed_database(engine) as database:
         backend = LocalBackend(database, engine, given)
-        found = backend.rows(plain_statement(text, args, backend).whole())
+        found = backend.rows(plain_statement(text, args, backend, functions).whole())
     return like_events(found, tables, kind)
 
 

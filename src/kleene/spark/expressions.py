@@ -115,6 +115,12 @@ class Columns:
                 return self._of_values([operand], lambda value: _field(value, name))
             case ir.Function():
                 return self._call(expression, overflow)
+            case ir.PythonCall(name=name):
+                raise AnalysisError(
+                    f"a function of Spark's own cannot take what the Python function '{printable(name)}' returns",
+                    self.source.locate(expression.span),
+                    "Call functions of Spark on columns, and the Python function on what they return.",
+                )
         raise AssertionError(f"no column for {type(expression).__name__}")
 
     def _call(self, call: ir.Function, overflow: str) -> Column:

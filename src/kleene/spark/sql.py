@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kleene.call import Call
 from kleene.errors import AnalysisError, QuerySyntaxError, UnsupportedError, printable
+from kleene.ir.own import NO_FUNCTIONS, Own
 from kleene.ir.query import QueryDefinition
 from kleene.options import EngineOptions
 from kleene.source import Location, SourceText, Span
@@ -91,11 +93,17 @@ class SparkBackend:
 
 
 def sql(
-    spark: SparkSession, text: str, args: Args, allow_jvm_calls: bool, schema: Any, engine: EngineOptions
+    spark: SparkSession,
+    text: str,
+    args: Args,
+    allow_jvm_calls: bool,
+    schema: Any,
+    engine: EngineOptions,
+    functions: Mapping[str, Own] = NO_FUNCTIONS,
 ) -> DataFrame:
     """The result of a Spark SQL query in which table factors may carry MATCH_RECOGNIZE."""
     backend = SparkBackend(spark, allow_jvm_calls, engine, schema)
-    statement = plain_statement(text, args, backend)
+    statement = plain_statement(text, args, backend, functions)
     return with_notes_of(statement.frames.values(), _around(backend, statement.whole()))
 
 

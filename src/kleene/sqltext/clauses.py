@@ -56,7 +56,7 @@ def _replaced(statement: Statement, backend: Backend, word: Span, opening: Token
         rows = backend.table(select_with_common_tables(plain, tokens, factor))
         inside = without_subqueries(statement, clause, backend.columns(rows))
     definition = match_recognize.parse_within(
-        original, blank(text[: opening.end]) + inside.text[opening.end :], inside.hidden
+        original, blank(text[: opening.end]) + inside.text[opening.end :], inside.hidden, statement.functions
     )
     definition = bind_clause(definition, statement.args)
     analyze_row_pattern(definition)

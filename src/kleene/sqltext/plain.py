@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from kleene.ir.own import NO_FUNCTIONS, Own
 from kleene.lang.expressions import check_is_text
 from kleene.source import SourceText
 from kleene.sqltext.clauses import first_clause
@@ -13,7 +16,7 @@ KINDS: tuple[Kind, ...] = (first_clause, first_pattern_window)
 """All kinds of constructs that a text may hold."""
 
 
-def plain_statement(text: str, args: Args, backend: Backend) -> Statement:
+def plain_statement(text: str, args: Args, backend: Backend, functions: Mapping[str, Own] = NO_FUNCTIONS) -> Statement:
     """The text as plain SQL, in which stand-ins take the places of the constructs. What they stand for has been run."""
     check_is_text(text)
-    return replace_constructs(Statement(SourceText(text), text, args), backend, KINDS)
+    return replace_constructs(Statement(SourceText(text), text, args, functions), backend, KINDS)

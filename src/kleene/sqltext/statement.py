@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kleene.ir.own import NO_FUNCTIONS, Own
 from kleene.ir.written import Written, as_written
 from kleene.source import Location, SourceText, Span
 from kleene.sqltext.tokens import Token, tokens_of
@@ -52,6 +53,7 @@ class Statement:
     original: SourceText
     text: str
     args: Args = None
+    functions: Mapping[str, Own] = field(default_factory=lambda: NO_FUNCTIONS)
     frames: dict[str, Any] = field(default_factory=dict)
     secret: str = field(default_factory=lambda: secrets.token_hex(8))
 

@@ -181,7 +181,7 @@ def _with_pattern(keys: NamedWindow, rest: list[Token], statement: Statement, sp
         said = statement.text[frame_end.start : frame_end.end]
         own = blanked(own, [frame_end])
         own = own[: frame_end.start] + "0" + own[frame_end.start + 1 :]
-    definition, _ = pattern_window.parse_within(original, own, inside.hidden)
+    definition, _ = pattern_window.parse_within(original, own, inside.hidden, statement.functions)
     _check_measures(definition, original)
     measures = tuple(replace(one, name=f"m{number}") for number, one in enumerate(definition.measures or ()))
     analyze_row_pattern(replace(definition, measures=measures))

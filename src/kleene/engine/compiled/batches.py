@@ -23,6 +23,7 @@ from kleene.engine.compiled.columns import (
 )
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.sorting import sortable
+from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.schema import STRING, EventSchema, Type
 
@@ -167,7 +168,7 @@ def arguments(
     assert schema is not None
     types, arrays = _types_of(schema), list[Array]()
     for column, has_mask in zip(layout.columns, layout.has_mask, strict=True):
-        values, mask = _column(column.expression, table, schema, types, dictionary)
+        values, mask = _column(column.expression, table, schema, types, dictionary, layout.failures)
         if has_mask and len(mask) != len(values):
             mask = np.zeros(len(values), np.uint8)
         arrays += [np.ascontiguousarray(grouped.permuted(array)) for array in (values, mask)]
@@ -176,20 +177,29 @@ def arguments(
         integers[number] = dictionary.code(text)
     ranks = dictionary.ranks() if layout.needs_ranks else np.zeros(1, np.int64)
     return Arguments(
-        (ranks, *arrays),
+        (
+            ranks,
+            *arrays,
+            *([dictionary] if layout.plain and layout.called else ()),
+        ),  # which functions of the user's own read
         np.array(integers or [0], np.int64),
         np.array(layout.floats or [0.0], np.float64),
     )
 
 
 def _column(
-    expression: ir.Expr, table: pa.Table, schema: EventSchema, types: dict[str, Type], dictionary: Dictionary
+    expression: ir.Expr,
+    table: pa.Table,
+    schema: EventSchema,
+    types: dict[str, Type],
+    dictionary: Dictionary,
+    failures: dict[ir.Expr, ExecutionError],
 ) -> tuple[Array, Array]:
     if isinstance(expression, ir.Attribute):
         return attribute_array(table, expression.name, types[expression.name], dictionary)
     if isinstance(expression, MissingFrom):
         return _missing(expression, table, schema), np.empty(0, np.uint8)
-    return computed_array(expression, table, types, dictionary)
+    return computed_array(expression, table, types, dictionary, failures)
 
 
 def _missing(wanted: MissingFrom, table: pa.Table, schema: EventSchema) -> Array:
@@ -203,7 +213,7 @@ def _missing(wanted: MissingFrom, table: pa.Table, schema: EventSchema) -> Array
 def permuted_arguments(given: Arguments, grouped: Grouped) -> Arguments:
     """The same columns in the order of the partitions."""
     ranks, *columns = given.columns
-    moved = (np.ascontiguousarray(grouped.permuted(column)) for column in columns)
+    moved = (np.ascontiguousarray(grouped.permuted(one)) if isinstance(one, np.ndarray) else one for one in columns)
     return Arguments((ranks, *moved), given.integers, given.floats)
 
 

@@ -8,16 +8,28 @@ gets into the source: columns and constants are numbered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout, MissingFrom
+from kleene.engine.compiled.columns import IS_BAD, IS_NULL, Layout, MissingFrom, kind_of
 from kleene.engine.compiled.failures import NotExpressibleError
+from kleene.engine.compiled.own_calls import (
+    BAD,
+    NULL,
+    InterpretedCall,
+    Leaf,
+    PlainStep,
+    State,
+    machine_call,
+    machine_finish,
+    machine_step,
+)
 from kleene.errors import ExecutionError, printable
 from kleene.ir import expr as ir
+from kleene.ir.calls import is_own
 from kleene.ir.evaluate import evaluate
 from kleene.ir.functions import times
 from kleene.ir.text import expression_text
@@ -27,11 +39,13 @@ from kleene.schema import (
     FLOAT,
     INTEGER,
     STRING,
+    UNKNOWN,
     DecimalType,
     DurationType,
     TimestampType,
     average_type,
     is_nested,
+    is_plain,
     per_microsecond,
 )
 
@@ -79,6 +93,15 @@ class Truth:
     bad: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Where the numbers of an aggregate's state stand, and whether it has none yet."""
+
+    state: State
+    names: tuple[str, ...]
+    null: str
+
+
 class Reader:
     """Where the values of events come from: here, all from the event of one row."""
 
@@ -93,6 +116,10 @@ class Reader:
         if isinstance(expression, ir.IfPresent):
             return self._if_present(expression, code)
         raise NotExpressibleError(f"the {type(expression).__name__.lower()} of another row")
+
+    def states(self, aggregate: ir.Aggregate, code: Code) -> Slots:
+        """The state of an aggregate of the user's own over the events so far."""
+        raise NotExpressibleError(f"the aggregate '{printable(aggregate.function)}' inside another value")
 
     def one_event(self, expression: ir.Expr) -> ir.Expr | None:
         """A node by which the event is known, if the expression reads just one event; else None."""
@@ -239,16 +266,18 @@ class Code:
         except _NeedsColumnError as reason:
             del self.lines[mark:]
             self._count = count
-            if is_nested(expression.type):
+            if is_nested(expression.type) or expression.type == UNKNOWN:
                 raise  # what is made of it may be a plain value
             if not any(isinstance(node, _DEPENDENT) for node in ir.walk(expression)):
                 return self._folded(expression, f"the constant {_shown(expression)}, which has no value")
             event = reader.one_event(expression)
             if event is None:
                 navigation = reader.navigated(expression)
-                if navigation is None:
+                if navigation is not None:
+                    return reader.of_navigated(navigation, self)
+                if not self.layout.plain or not any(map(is_own, ir.walk(expression))):
                     raise NotExpressibleError(str(reason)) from None
-                return reader.of_navigated(navigation, self)
+                return self._interpreted(expression, reader)
             return reader.of_event(self.layout.column(expression), event, self)
 
     def for_nulls(self, expression: ir.Expr) -> Scalar | Truth:
@@ -309,8 +338,73 @@ class Code:
             case ir.Like():
                 raise _NeedsColumnError(f"LIKE over several events ({_shown(expression)})")
             case ir.PythonCall():
-                raise NotExpressibleError("a call of a Python function")
+                return self._python_call(expression, reader)
         return reader.read(expression, self)
+
+    # --- functions of the user's own -------------------------------------------------------------------------------
+
+    def _python_call(self, call: ir.PythonCall, reader: Reader) -> Scalar | Truth:
+        what = f"a call of the function '{printable(call.name)}' over several events"
+        if call.type == UNKNOWN:
+            raise _NeedsColumnError(f"{what}, since no annotation says its type")
+        if self.layout.plain or call.vectorized:
+            raise _NeedsColumnError(what)
+        arguments = [self.scalar(argument, reader) for argument in call.arguments]
+        try:
+            name = machine_call(call, self.layout, [argument.null is not None for argument in arguments])
+        except NotExpressibleError as reason:
+            raise _NeedsColumnError(str(reason)) from None  # Python may call it beforehand
+        passed = [part for one in arguments for part in (one.code, one.null) if part is not None]
+        value, status = self.pair(f"{name}({', '.join(passed)})")
+        bad = None
+        for argument in arguments:
+            bad = _either(bad, argument.bad)
+        return typed(Scalar(value, f"({status} == {NULL})", _either(bad, f"({status} == {BAD})")), call)
+
+    def _interpreted(self, expression: ir.Expr, reader: Reader) -> Scalar | Truth:
+        """A call of the interpreter, which plain Python can make, with the values that the expression reads."""
+        leaves: list[Leaf] = []
+        passed, bad = list[str](), None
+        for node in _leaves_of(expression):
+            if isinstance(node, ir.Aggregate) and node.own is not None:
+                slots = reader.states(node, self)
+                leaves.append(Leaf(node, "", slots.state))
+                passed += [*slots.names, slots.null]
+                continue
+            if not is_plain(node.type):
+                raise NotExpressibleError(f"{_shown(expression)}, which looks into values of type {node.type}")
+            value = self.scalar(node, reader)
+            leaves.append(Leaf(node, kind_of(node.type)))
+            passed += [value.code, value.null or "False"]
+            bad = _either(bad, value.bad)
+        name = self.layout.call(InterpretedCall(expression, tuple(leaves), self.layout.failures))
+        found, status = self.pair(f"{name}(columns, {', '.join([bad or 'False', *passed])})")
+        return typed(Scalar(found, f"({status} == {NULL})", f"({status} == {BAD})"), expression)
+
+    def constant(self, value: int | float) -> str:
+        return self.layout.float_(value) if isinstance(value, float) else self.layout.integer(value)
+
+    def stepped(
+        self, aggregate: ir.Aggregate, state: State, before: Sequence[str], value: str
+    ) -> tuple[list[str], str]:
+        """Names of the numbers of the next state of an aggregate of the user's own, and of the status of the step."""
+        if self.layout.plain:
+            kind = kind_of(aggregate.argument.type)
+            step = self.layout.call(PlainStep(aggregate, state, kind, self.layout.failures)) + "(columns, "
+        else:
+            step = machine_step(aggregate, state, self.layout) + "("
+        after, status = [self.name() for _ in before], self.name()
+        self.line(f"{', '.join([*after, status])} = {step}{', '.join([*before, value])})")
+        return after, status
+
+    def finished(self, aggregate: ir.Aggregate, slots: Slots) -> Scalar | Truth:
+        """The value of an aggregate of the user's own."""
+        if self.layout.plain:
+            raise _NeedsColumnError(f"the aggregate '{printable(aggregate.function)}'")
+        name = machine_finish(aggregate, slots.state, self.layout)
+        value, status = self.pair(f"{name}({', '.join(slots.names)})")
+        null = f"({slots.null} or {status} == {NULL})"
+        return typed(Scalar(value, null, f"(not {slots.null} and {status} == {BAD})"), aggregate)
 
     def _literal(self, expression: ir.Literal, value: object) -> Scalar | Truth:
         if value is None:
@@ -658,8 +752,23 @@ class Code:
         """What is compared where values are put in order: of a string, its rank."""
         if like.type != STRING:
             return code
+        if any(map(is_own, ir.walk(like))):
+            raise NotExpressibleError(f"the order of strings that a function gives ({_shown(like)})")
         self.layout.needs_ranks = True
         return f"columns[0][{code}]"
+
+
+def _leaves_of(expression: ir.Expr) -> list[ir.Expr]:
+    """The parts of an expression that depend on the events by themselves, each once."""
+    found: dict[ir.Expr, None] = {}
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _DEPENDENT):
+            found[node] = None
+        else:
+            waiting.extend(ir.children(node))
+    return list(found)
 
 
 def _computes_nested(expression: ir.Expr) -> bool:

@@ -7,7 +7,8 @@ that could not be computed, comes with a mask.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ import pyarrow.compute as pc
 from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
 from kleene.engine.compiled.failures import GaveUpError, NotExpressibleError
 from kleene.engine.events import decoded, plain_values
+from kleene.engine.vectorized import vectorized_column, vectorized_columns
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
-from kleene.ir.evaluate import MICROSECONDS_PER_DAY, evaluate
-from kleene.ir.expr import Position
+from kleene.ir.calls import is_own
+from kleene.ir.evaluate import MICROSECONDS_PER_DAY, evaluate, of_one_event, vectorized_key
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -90,6 +92,10 @@ class Layout:
     strings: dict[int, str] = field(default_factory=dict)  # by their number among the integers
     needs_ranks: bool = False
     errors: list[ir.Expr] = field(default_factory=list)
+    plain: bool = False  # whether the code runs as Python, and so may call back into the interpreter
+    called: dict[str, Any] = field(default_factory=dict)  # what the code calls beside its own functions, by name
+    functions: dict[tuple[str, Any], tuple[str, str]] = field(default_factory=dict)  # and how it calls functions
+    failures: dict[ir.Expr, ExecutionError] = field(default_factory=dict)  # what such calls said
 
     def column(self, expression: ir.Expr) -> int:
         """The number of the column for an expression over one event, whatever variable it is bound to."""
@@ -139,19 +145,40 @@ class Layout:
 
     def failure(self, status: int) -> GaveUpError:
         """What the number means that a kernel has given back."""
-        return GaveUpError(self.errors[FIRST_ERROR - status])
+        expression = self.errors[FIRST_ERROR - status]
+        if not any(map(is_own, ir.walk(expression))):
+            return GaveUpError(expression)
+        nodes = (part for node in ir.walk(expression) for part in (node, of_one_event(node)))
+        return GaveUpError(expression, next((self.failures[node] for node in nodes if node in self.failures), None))
+
+    # --- functions of the user's own -----------------------------------------------------------------------------
+
+    def call(self, called: Any) -> str:
+        """The name by which plain code calls the object."""
+        name = f"called_{len(self.called)}"
+        self.called[name] = called
+        return name
+
+    def function(self, how: str, function: Any, written: Callable[[str, str], str], compiled: Any) -> str:
+        """The name of the module's function that calls a function in this way; `written` gives its text, once.
+
+        It is given that name, and the one by which the text calls what numba compiled.
+        """
+        if (how, function) not in self.functions:
+            number = len(self.called)
+            name, called = f"{how.split()[0]}_{number}", f"called_{number}"
+            self.functions[how, function] = (name, written(name, called))
+            self.called[called] = compiled
+        return self.functions[how, function][0]
+
+    def own_code(self) -> list[str]:
+        """The functions of the module that call functions of the user's own."""
+        return [text for _, text in self.functions.values() if text]
 
     def signature(self) -> str:
         """The type of the tuple of columns: the ranks of strings, then values and mask of each column."""
         parts = [f"{SIGNATURES[column.kind]}, uint8[::1]" for column in self.columns]
         return f"Tuple(({', '.join(['int64[::1]', *parts])},))"
-
-
-def of_one_event(expression: ir.Expr) -> ir.Expr:
-    """The expression with its attributes freed from variables: `lower(a[i].s)` and `lower(b.s)` are one column."""
-    if isinstance(expression, ir.Attribute):
-        return replace(expression, variable=None, position=Position.EACH)
-    return ir.with_children(expression, of_one_event)
 
 
 class Dictionary:
@@ -206,6 +233,8 @@ class OneRow:
             return self.columns[expression.name][self.row]
         if isinstance(expression, ir.IfPresent):
             return evaluate(expression.predicate, self)
+        if isinstance(expression, ir.PythonCall):
+            return self.columns[vectorized_key(expression)][self.row]
         raise AssertionError(f"{type(expression).__name__} is not of one event")
 
 
@@ -287,22 +316,31 @@ def not_read_only(array: Array) -> Array:
 
 
 def computed_array(
-    expression: ir.Expr, table: pa.Table, types: dict[str, Type], dictionary: Dictionary
+    expression: ir.Expr,
+    table: pa.Table,
+    types: dict[str, Type],
+    dictionary: Dictionary,
+    failures: dict[ir.Expr, ExecutionError],
 ) -> tuple[Array, Array]:
     """The values of an expression over one event, computed by the interpreter, once for each combination of values."""
+    if isinstance(expression, ir.PythonCall) and expression.vectorized and expression.type == BOOLEAN:
+        column = vectorized_column(expression, table, types)
+        return attribute_array(pa.table({"found": column}), "found", BOOLEAN, dictionary)
     names = sorted({node.name for node in ir.walk(expression) if isinstance(node, ir.Attribute)})
-    numbers, count = _combinations(table, names)
+    vectorized = vectorized_columns([expression], table, types)
+    numbers, count = (np.arange(table.num_rows), table.num_rows) if vectorized else _combinations(table, names)
     first = np.zeros(count, np.int64)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     examples = table.select(names).take(pa.array(first)) if names else table.slice(0, 1)
-    columns = {name: plain_values(examples.column(name), types[name], name) for name in names}
+    columns = {name: plain_values(examples.column(name), types[name], name) for name in names} | vectorized
     kind = kind_of(expression.type)
     values = np.zeros(max(count, 1), DTYPES[kind])
     mask = np.zeros(max(count, 1), np.uint8)
     for number in range(count):
         try:
             value = evaluate(expression, OneRow(columns, number))
-        except ExecutionError:
+        except ExecutionError as error:
+            failures.setdefault(expression, error)
             mask[number] = IS_BAD
             continue
         if value is None:

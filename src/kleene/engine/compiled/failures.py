@@ -21,12 +21,16 @@ class GaveUpError(ExecutionError):
     Where the whole input is at hand the interpreter is asked, which knows whether this is an error at all.
     """
 
-    def __init__(self, expression: ir.Expr) -> None:
+    def __init__(self, expression: ir.Expr, said: ExecutionError | None = None) -> None:
+        """`said` is what a function of the user's own said, where it is one that failed."""
+        self.expression = expression
+        if said is not None:
+            super().__init__(said.message, hint=said.hint)
+            return
         super().__init__(
             f"cannot compute {printable(expression_text(expression), 200)}: a value does not fit, or is out of range",
             hint="Cast an operand to float, which is approximate but has no such limit, or filter such events out.",
         )
-        self.expression = expression
 
     def __reduce__(self) -> tuple[object, ...]:
         return ExecutionError, (self.message, None, self.hint)

@@ -53,7 +53,9 @@ _unregistered: list[Callable[..., Any]] = []
 _registering = threading.Lock()
 
 
-def load(source: str, signatures: Mapping[str, str], compiled: bool = True) -> Kernels:
+def load(
+    source: str, signatures: Mapping[str, str], compiled: bool = True, called: Mapping[str, Any] | None = None
+) -> Kernels:
     """The functions of a generated module that have a signature, as machine code or as plain Python.
 
     >>> source = "def add(a, b):\\n    return a + b\\n"
@@ -62,7 +64,13 @@ def load(source: str, signatures: Mapping[str, str], compiled: bool = True) -> K
 
     A function without a signature serves the others. A function stands in the source after those that it calls. Where
     the source says ALLOCATES = False, no references to arrays are counted, which in a small loop is most of the time.
+
+    called: what the source calls by name besides, such as functions of the user's own. Such code is not remembered
+        here, nor kept on disk: nothing says whether a function in another process is the same.
     """
+    if called:
+        own = _machine_code if compiled else _plain
+        return MappingProxyType(own(source, signatures, f"calling_{uuid.uuid4().hex}", called))
     key = _key(source, signatures) if compiled else _plain_key(source, signatures)
     with _locks[hash(key) % len(_locks)]:
         kernels = _remembered(key)
@@ -122,16 +130,24 @@ def _remember(key: str, kernels: Kernels) -> None:
 # ---- from source to functions
 
 
-def _plain(source: str, signatures: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:
-    functions = _functions_of(_executed(source, key, f"<kleene {key}>"))
+def _plain(
+    source: str, signatures: Mapping[str, str], key: str, called: Mapping[str, Any] | None = None
+) -> dict[str, Callable[..., Any]]:
+    module = _executed(source, key, f"<kleene {key}>")
+    functions = _functions_of(module)
+    vars(module).update(called or {})
     if _CHECKS == "plain":
         return {name: checked(functions[name]) for name in signatures}
     return {name: functions[name] for name in signatures}
 
 
-def _machine_code(source: str, signatures: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:
+def _machine_code(
+    source: str, signatures: Mapping[str, str], key: str, called: Mapping[str, Any] | None = None
+) -> dict[str, Callable[..., Any]]:
     if untyped("numba").config.DISABLE_JIT:
-        return _plain(source, signatures, key)
+        return _plain(source, signatures, key, called)
+    if called:
+        return _compiled(source, signatures, key, None, called)
     folder = cache_folder()
     found = None if folder is None else _stored(source, signatures, key, folder)
     return found or _compiled(source, signatures, key, folder)
@@ -150,13 +166,19 @@ def _stored(source: str, signatures: Mapping[str, str], key: str, folder: Path) 
 
 
 def _compiled(
-    source: str, signatures: Mapping[str, str], key: str, folder: Path | None
+    source: str,
+    signatures: Mapping[str, str],
+    key: str,
+    folder: Path | None,
+    called: Mapping[str, Any] | None = None,
 ) -> dict[str, Callable[..., Any]]:
     _register_helpers()
     module = _executed(source, f"kleene_generated_{key}", _filename(folder, key))
+    functions = _functions_of(module)
+    vars(module).update(called or {})
     sys.modules[module.__name__] = module  # numba looks there for the globals of a function
     try:
-        codes = machine_code_of(module, _functions_of(module), signatures, _options(module))
+        codes = machine_code_of(module, functions, signatures, _options(module))
     finally:
         del sys.modules[module.__name__]
     if folder:

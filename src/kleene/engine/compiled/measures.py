@@ -41,13 +41,13 @@ class MeasureProgram(Compiled[GeneratedMeasures]):
     """`nullable` are columns that have NULLs in some table, though not in every one."""
 
     def __init__(self, query: AnalyzedQuery, jit: bool, nullable: frozenset[str] = frozenset()) -> None:
-        super().__init__(lambda nullable: generate_measures(query, nullable), jit)
+        super().__init__(lambda nullable: generate_measures(query, nullable, not jit), jit)
         self.query, self.nullable = query, nullable
         self.matches = 0  # so far
 
 
-def generate_measures(query: AnalyzedQuery, nullable: frozenset[str]) -> GeneratedMeasures:
-    code, computed = Code(Layout(nullable), depth=2), list[int]()
+def generate_measures(query: AnalyzedQuery, nullable: frozenset[str], plain: bool = False) -> GeneratedMeasures:
+    code, computed = Code(Layout(nullable, plain=plain), depth=2), list[int]()
     reader = of_match_in_rows(query, code)
     for number, measure in enumerate(query.measures or ()):
         if not is_taken(measure.expression) and _write(code, measure.expression, len(computed), reader):

@@ -37,7 +37,8 @@ def made_of(
     parts: Iterable[str], layout: Layout, results: Mapping[str, str], **types: str
 ) -> tuple[str, dict[str, str], Layout]:
     """What every generated module has; `results` are the types that its kernels give back."""
-    source = assembled(HEADER, parts)
+    written = list(parts)
+    source = assembled(HEADER, [*layout.own_code(), *written])
     return source, signatures_in(source, results, {"columns": layout.signature(), **types}), layout
 
 
@@ -81,6 +82,10 @@ class Compiled(Generic[Generated]):
                 self._generated[nullable] = generated
             return self._generated[nullable]
 
+    def is_made(self, nullable: frozenset[str]) -> bool:
+        """Whether the kernels for such tables are at hand in this engine."""
+        return nullable in self._kernels
+
     def kernel(self, nullable: frozenset[str], budget: Budget | None = None) -> Kernel[Generated]:
         with _MAKING:
             if nullable not in self._kernels:
@@ -93,7 +98,7 @@ def _loaded(generated: GeneratedCode, jit: bool, budget: Budget | None) -> Kerne
     """The functions of the code; an error if they are not made within the time that is left."""
     seconds = None if budget is None else budget.seconds_left
     if budget is None or seconds is None or not jit:
-        return load(generated.source, generated.signatures, jit)
+        return load(generated.source, generated.signatures, jit, generated.layout.called)
     # A compiler cannot be stopped. It goes on beside, and whoever asks next finds what it made.
     made: Future[Kernels] = Future()
     Thread(target=_make, args=(generated, made), daemon=True).start()
@@ -105,6 +110,6 @@ def _loaded(generated: GeneratedCode, jit: bool, budget: Budget | None) -> Kerne
 
 def _make(generated: GeneratedCode, made: Future[Kernels]) -> None:
     try:
-        made.set_result(load(generated.source, generated.signatures, True))
+        made.set_result(load(generated.source, generated.signatures, True, generated.layout.called))
     except BaseException as error:  # it is raised where the result is asked for
         made.set_exception(error)

@@ -9,7 +9,7 @@ import numpy as np
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.automaton.model import Automaton
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_REGISTERS
-from kleene.engine.compiled.code import Code, Reader, Scalar, Truth, typed
+from kleene.engine.compiled.code import Code, Reader, Scalar, Slots, Truth, typed
 from kleene.engine.compiled.columns import Array, Layout
 from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.loading import constants_code, template
@@ -17,6 +17,7 @@ from kleene.engine.compiled.programs import GeneratedCode, made_of
 from kleene.engine.compiled.registers import Register, Registers, write_update
 from kleene.engine.compiled.row_code import PatternCode, variable_of
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import of_one_event
 from kleene.schema import FLOAT
 
 MOST_STATES = 62
@@ -34,8 +35,12 @@ class GeneratedRegex(GeneratedCode):
     collects: bool
 
 
-def generate_regex(query: AnalyzedRowPattern, automaton: Automaton, nullable: frozenset[str]) -> GeneratedRegex:
-    return _Generator(query, Layout(nullable), automaton, Registers(PARTIAL_REGISTERS, "PARTIAL_NULLS")).module()
+def generate_regex(
+    query: AnalyzedRowPattern, automaton: Automaton, nullable: frozenset[str], plain: bool = False
+) -> GeneratedRegex:
+    return _Generator(
+        query, Layout(nullable, plain=plain), automaton, Registers(PARTIAL_REGISTERS, "PARTIAL_NULLS")
+    ).module()
 
 
 class _Generator(PatternCode):
@@ -77,8 +82,6 @@ class _Generator(PatternCode):
         collects = False
         for measure in self.query.measures:
             for node in ir.walk(measure.expression):
-                if isinstance(node, ir.PythonCall):
-                    raise NotExpressibleError("a call of a Python function")
                 if not isinstance(node, ir.Aggregate):
                     continue
                 if node.function == "collect":
@@ -87,6 +90,10 @@ class _Generator(PatternCode):
                 for inner in ir.walk(node.argument):
                     if isinstance(inner, ir.Aggregate):
                         raise NotExpressibleError("an aggregate inside an aggregate")
+                if node.own is not None:
+                    self.registers.states(0, node, self.layout.plain)
+                    found[node] = tuple(one for one in self.registers.all if one.own is node.own and _is_of(one, node))
+                    continue
                 found[node] = tuple(self.registers.get(0, name, argument) for name, argument in _parts(node))
         return found, collects
 
@@ -106,6 +113,10 @@ class _Generator(PatternCode):
         return code.function("add_event(target, row, ri, rf, columns, ki, kf)")
 
 
+def _is_of(register: Register, node: ir.Aggregate) -> bool:
+    return register.argument == of_one_event(node.argument)
+
+
 def _parts(node: ir.Aggregate) -> list[tuple[str, ir.Expr | None]]:
     """The registers that an aggregate is computed from. Here first and last are values of events, NULL or not."""
     if isinstance(node.argument, ir.Events):
@@ -123,7 +134,7 @@ def _parts(node: ir.Aggregate) -> list[tuple[str, ir.Expr | None]]:
 class _OfEvent(Reader):
     """Reads the current event."""
 
-    beyond = (ir.Aggregate, ir.Events, ir.PythonCall)
+    beyond = (ir.Aggregate, ir.Events)
 
     def read(self, expression: ir.Expr, code: Code) -> Scalar | Truth:
         if isinstance(expression, ir.Attribute):
@@ -144,8 +155,13 @@ class _OfPartial(_OfEvent):
             else super().read(expression, code)
         )
 
+    def states(self, aggregate: ir.Aggregate, code: Code) -> Slots:
+        return self._registers.states(0, aggregate, code.layout.plain)
+
     def _aggregate(self, node: ir.Aggregate, code: Code) -> Scalar | Truth:
         registers = self._registers
+        if node.own is not None:
+            return registers.aggregate(0, node, code)
         values = [registers.value(registers.get(0, name, argument)) for name, argument in _parts(node)]
         if node.function == "avg":
             return code.average(values[0], values[1], node.argument)

@@ -36,7 +36,7 @@ WORK_AT_ONCE = 1 << 26
 class RegexEngine(Compiled[GeneratedRegex]):
     def __init__(self, query: AnalyzedRowPattern, jit: bool = True, run_limit: int = 1_000_000) -> None:
         automaton = positions_of(query)
-        super().__init__(lambda nullable: generate_regex(query, automaton, nullable), jit, automaton)
+        super().__init__(lambda nullable: generate_regex(query, automaton, nullable, not jit), jit, automaton)
         self.query, self.run_limit = query, run_limit
 
     def start(self, budget: Budget | None = None, meter: Meter | None = None) -> RegexProgress:

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kleene.engine.compiled.code import Code, Reader, Scalar, Truth, typed
-from kleene.engine.compiled.columns import Array, Dictionary, kind_of, of_one_event
+from kleene.engine.compiled.code import Code, Reader, Scalar, Slots, Truth, typed
+from kleene.engine.compiled.columns import Array, Dictionary, kind_of
 from kleene.engine.compiled.failures import NotExpressibleError
+from kleene.engine.compiled.own_calls import BAD, state_of
 from kleene.engine.saved_parts import require_within
 from kleene.ir import expr as ir
+from kleene.ir.evaluate import of_one_event
+from kleene.ir.own import OwnAggregate
 from kleene.schema import (
     FLOAT,
     DecimalType,
@@ -44,6 +47,7 @@ class Register:
     key: ir.Expr | None = None
     condition: ir.Expr | None = None
     distinct: bool = False
+    own: OwnAggregate | None = None
 
 
 @dataclass(slots=True)
@@ -63,14 +67,16 @@ class Registers:
         key: ir.Expr | None = None,
         condition: ir.Expr | None = None,
         distinct: bool = False,
+        aggregate: OwnAggregate | None = None,
+        kind: str | None = None,
     ) -> Register:
         own = [None if part is None else of_one_event(part) for part in (argument, key, condition)]
         argument, key, condition = own
         if argument is not None and argument.type is not None and not is_plain(argument.type):
             raise NotExpressibleError(f"values of type {argument.type.name}, which can only be passed on")
         text = "" if not any(own) else repr(argument) if key is None and condition is None else repr(own)
-        kind = _KINDS.get(function) or kind_of(None if argument is None else argument.type)
-        register = Register(owner, function, argument, kind, text, key, condition, distinct)
+        kind = kind or _KINDS.get(function) or kind_of(None if argument is None else argument.type)
+        register = Register(owner, function, argument, kind, text, key, condition, distinct, aggregate)
         if register not in self.all:
             self.all.append(register)
         self.read.add(register)
@@ -112,13 +118,15 @@ class Registers:
         which, column = self.place(register)
         array = arrays[0] if which == "i" else arrays[1]
         null = None
-        if register.function not in _KINDS:
+        if register.function not in _KINDS and not register.function.startswith("state_"):
             null = f"((({arrays[0]}[{run}, {self.null_column}] >> {self.null_bit(register)}) & 1) == 1)"
         return Scalar(f"{array}[{run}, {column}]", null)
 
     def aggregate(self, owner: int, node: ir.Aggregate, code: Code, run: str = "run") -> Scalar | Truth:
         """The value of an aggregate over the owner's events so far."""
         function, argument = node.function, node.argument
+        if node.own is not None:
+            return code.finished(node, self.states(owner, node, code.layout.plain, run))
 
         def value(name: str, key: ir.Expr | None = None) -> Scalar:
             of = None if isinstance(argument, ir.Events) else argument
@@ -146,6 +154,25 @@ class Registers:
                 value("mean")
                 return code.spread(function, value("known"), value("squares"))
         raise NotExpressibleError(f"{function} inside a condition")
+
+    def states(
+        self, owner: int, node: ir.Aggregate, plain: bool, run: str = "run", arrays: tuple[str, str] = ("ri", "rf")
+    ) -> Slots:
+        """The registers of an aggregate of the user's own. The first, `state`, is NULL as long as there is no value."""
+        state = state_of(node, plain)
+        values = [
+            self.value(
+                self.get(owner, _state(number), node.argument, None, node.condition, node.distinct, node.own, kind),
+                run,
+                arrays,
+            )
+            for number, kind in enumerate(state.kinds)
+        ]
+        return Slots(state, tuple(value.code for value in values), values[0].null or "False")
+
+
+def _state(number: int) -> str:
+    return f"state_{number}" if number else "state"
 
 
 _COUNTING_EACH = ("known", "sum", "total", "trues", "mean", "squares")
@@ -218,6 +245,10 @@ def _write_update(
         one = "1" if skipped is None else f"(0 if {skipped} else 1)"
         code.line(f"{target.code} = {one}" if is_first else f"{target.code} += {one}")
         return
+    if register.own is not None:
+        if function == "state":  # the others are written with it
+            _write_states(register, registers, code, value, skipped, is_first, arrays)
+        return
     set_null, clear_null = f"{null_word} |= {1 << bit}", f"{null_word} &= ~{1 << bit}"
     if function in ("first", "last"):
         _write_value(target.code, value, set_null, clear_null, code)
@@ -253,6 +284,38 @@ def _write_update(
             return
         with code.block("else:"):
             write_combined(function, argument, target.code, known, code)
+
+
+def _write_states(
+    register: Register,
+    registers: Registers,
+    code: Code,
+    value: Scalar,
+    skipped: str | None,
+    is_first: bool,
+    arrays: tuple[str, str],
+) -> None:
+    """Code for a step of an aggregate of the user's own."""
+    assert register.argument is not None
+    assert register.own is not None
+    node = ir.Aggregate(
+        register.own.name, register.argument, register.distinct, condition=register.condition, own=register.own
+    )
+    slots = registers.states(register.owner, node, code.layout.plain, "target", arrays)
+    null_word, bit = f"{arrays[0]}[target, {registers.null_column}]", registers.null_bit(register)
+    starts = [code.constant(one) for one in slots.state.start]
+    if is_first:
+        code.line(f"{null_word} |= {1 << bit}")
+    with code.block(f"if not {skipped}:" if skipped is not None else "if True:"):
+        empty = code.name()
+        code.line(f"{empty} = ({null_word} >> {bit}) & 1 == 1")
+        pairs = zip(starts, slots.names, strict=True)
+        before = [code.temp(f"({start} if {empty} else {name})") for start, name in pairs]
+        after, status = code.stepped(node, slots.state, before, value.code)
+        code.return_if(f"{status} == {BAD}", code.layout.error(node))
+        for name, number in zip(slots.names, after, strict=True):
+            code.line(f"{name} = {number}")
+        code.line(f"{null_word} &= ~{1 << bit}")
 
 
 def _write_value(target: str, value: Scalar, set_null: str, clear_null: str, code: Code) -> None:

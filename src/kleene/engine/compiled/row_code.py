@@ -32,7 +32,7 @@ from kleene.engine.compiled.arrays.row_automaton import (
     SKIP_TO_NEXT,
 )
 from kleene.engine.compiled.arrays.row_frames import FRAME_REGISTERS
-from kleene.engine.compiled.code import AtRow, Code, Reader, Scalar, Truth, as_scalar, typed
+from kleene.engine.compiled.code import AtRow, Code, Reader, Scalar, Slots, Truth, as_scalar, typed
 from kleene.engine.compiled.columns import Array, Layout, times_signature
 from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.kernel_window import KernelWindow
@@ -141,9 +141,11 @@ def _late_first(register: Register) -> tuple[int, int]:
     return 2, 0
 
 
-def generate_rows(query: AnalyzedRowPattern, automaton: Automaton, nullable: frozenset[str]) -> GeneratedRows:
+def generate_rows(
+    query: AnalyzedRowPattern, automaton: Automaton, nullable: frozenset[str], plain: bool = False
+) -> GeneratedRows:
     registers = Registers(FRAME_REGISTERS, "FRAME_NULLS")
-    return _Generator(query, Layout(nullable), automaton, registers, make_tables(automaton)).module()
+    return _Generator(query, Layout(nullable, plain=plain), automaton, registers, make_tables(automaton)).module()
 
 
 @dataclass(slots=True)
@@ -611,6 +613,12 @@ class _OfMatchSoFar(_Neighbours):
             raise NotExpressibleError(f"{aggregate.function}(… ORDER BY …) in a condition")
         owner = self.generator.owner(aggregated_variable(aggregate))
         return self.generator.registers.aggregate(owner, aggregate, code, "0")
+
+    def states(self, aggregate: ir.Aggregate, code: Code) -> Slots:
+        if aggregate.order:
+            raise NotExpressibleError(f"{aggregate.function}(… ORDER BY …) in a condition")
+        owner = self.generator.owner(aggregated_variable(aggregate))
+        return self.generator.registers.states(owner, aggregate, code.layout.plain, "0")
 
     def _can_read(self, variables: set[object]) -> bool:
         return len(variables) == 1

@@ -89,7 +89,7 @@ class RowCode(Compiled[GeneratedRows]):
 
     def __init__(self, query: AnalyzedRowPattern, jit: bool = True, run_limit: int = 1_000_000) -> None:
         automaton = positions_of(query)
-        super().__init__(lambda nullable: generate_rows(query, automaton, nullable), jit, automaton)
+        super().__init__(lambda nullable: generate_rows(query, automaton, nullable, not jit), jit, automaton)
         self.query, self.run_limit = query, run_limit
         self.look_back, self.look_ahead = look_around(query.expressions)
 

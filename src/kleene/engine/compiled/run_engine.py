@@ -72,7 +72,9 @@ class RunEngine(Compiled[Generated]):
     ) -> None:
         automaton = nfa_of(query)
         super().__init__(
-            lambda nullable: generate(query, automaton, nullable, algorithm, access, ending), jit, automaton
+            lambda nullable: generate(query, automaton, nullable, algorithm, access, ending, not jit),
+            jit,
+            automaton,
         )
         self.query, self.algorithm, self.format, self.run_limit = query, algorithm, format_, run_limit
 

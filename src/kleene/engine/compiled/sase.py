@@ -52,9 +52,10 @@ def generate(
     algorithm: str,
     negation_access: str = "index",
     ending: frozenset[str] | None = None,
+    plain: bool = False,
 ) -> Generated:
     """`ending` are the negations that may end runs; None: all that can be decided by one event."""
-    return _Generator(query, Layout(nullable), automaton, algorithm, negation_access, ending).module()
+    return _Generator(query, Layout(nullable, plain=plain), automaton, algorithm, negation_access, ending).module()
 
 
 MATCHES = f"offsets, lengths, p, group_of, {INDEX}, times, columns, ki, kf"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.code import AtRow, Code, Reader, Scalar, Truth, as_truth, typed
+from kleene.engine.compiled.code import AtRow, Code, Reader, Scalar, Slots, Truth, as_truth, typed
+from kleene.engine.compiled.own_calls import BAD, state_of
 from kleene.engine.compiled.registers import Registers, write_combined
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
@@ -90,6 +91,12 @@ class OfRun(_OfEvents):
                 return self.registers.aggregate(self.number(variable), expression, code)
         return Reader.read(self, expression, code)
 
+    def states(self, aggregate: ir.Aggregate, code: Code) -> Slots:
+        variable, position = _aggregated(aggregate)
+        if position is Position.SO_FAR and variable in self.index:
+            return _states_over_rows(aggregate, self.walked[variable], self.index[variable], code)
+        return self.registers.states(self.number(variable), aggregate, code.layout.plain)
+
     def number(self, variable: str | None) -> int:
         return next(n for n, component in enumerate(self.query.components) if component.name == variable)
 
@@ -144,6 +151,13 @@ class OfMatch(_OfEvents):
                 return _over_rows(expression, rows, count, code)
         return Reader.read(self, expression, code)
 
+    def states(self, aggregate: ir.Aggregate, code: Code) -> Slots:
+        variable, position = _aggregated(aggregate)
+        rows = self.walked[variable]
+        return _states_over_rows(
+            aggregate, rows, self.index[variable] if position is Position.SO_FAR else rows.count, code
+        )
+
     def _place(self, node: ir.Attribute) -> str:
         assert node.variable is not None
         rows = self.walked[node.variable]
@@ -174,6 +188,8 @@ def of_match_in_rows(query: AnalyzedQuery, code: Code) -> OfMatch:
 def _over_rows(expression: ir.Aggregate, rows: Rows, count: str, code: Code) -> Scalar | Truth:
     """The aggregate of the first `count` of the rows, computed by going through them."""
     argument, function = expression.argument, expression.function
+    if expression.own is not None:
+        return code.finished(expression, _states_over_rows(expression, rows, count, code))
     if isinstance(argument, ir.Events):
         return Scalar(f"({count})")
     total, known, index, row = (code.name() for _ in range(4))
@@ -203,3 +219,24 @@ def _over_rows(expression: ir.Aggregate, rows: Rows, count: str, code: Code) -> 
     if function == "avg":
         return code.average(Scalar(total, null), Scalar(known), argument)
     return typed(Scalar(total, null), expression)
+
+
+def _states_over_rows(expression: ir.Aggregate, rows: Rows, count: str, code: Code) -> Slots:
+    """The state of an aggregate of the user's own after the first `count` of the rows."""
+    state = state_of(expression, code.layout.plain)
+    is_empty, index, row = (code.name() for _ in range(3))
+    names = [code.name() for _ in state.kinds]
+    for name, start in zip(names, state.start, strict=True):
+        code.line(f"{name} = {code.constant(start)}")
+    code.line(f"{is_empty} = True")
+    with code.block(f"for {index} in range({count}):"):
+        code.line(f"{row} = {rows.row(index)}")
+        value = code.scalar(expression.argument, AtRow(row))
+        code.return_if_bad(value, expression.argument)
+        with code.block(f"if not {value.null}:" if value.null is not None else "if True:"):
+            after, status = code.stepped(expression, state, names, value.code)
+            code.return_if(f"{status} == {BAD}", code.layout.error(expression))
+            for name, number in zip(names, after, strict=True):
+                code.line(f"{name} = {number}")
+            code.line(f"{is_empty} = False")
+    return Slots(state, tuple(names), is_empty)

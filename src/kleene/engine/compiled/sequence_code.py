@@ -98,8 +98,10 @@ def prunes(query: AnalyzedQuery, plan: Pipeline) -> bool:
     return window is not None and (window.unit is not WindowUnit.EVENTS or not query.partition_by)
 
 
-def generate_sequence(query: AnalyzedQuery, plan: Pipeline, nullable: frozenset[str]) -> GeneratedSequence:
-    return _Generator(query, Layout(nullable), plan=plan).module()
+def generate_sequence(
+    query: AnalyzedQuery, plan: Pipeline, nullable: frozenset[str], plain: bool = False
+) -> GeneratedSequence:
+    return _Generator(query, Layout(nullable, plain=plain), plan=plan).module()
 
 
 @dataclass(slots=True)

@@ -65,7 +65,7 @@ class SequenceEngine(Compiled[GeneratedSequence]):
         format_: Format = Format.ALL,
         run_limit: int = 1_000_000,
     ) -> None:
-        super().__init__(lambda nullable: generate_sequence(query, plan, nullable), jit)
+        super().__init__(lambda nullable: generate_sequence(query, plan, nullable, not jit), jit)
         self.query, self.plan, self.format, self.run_limit = query, plan, format_, run_limit
         scan = plan.get(SequenceScan)
         self.is_basic = scan.algorithm == "basic"

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.engine.compiled.columns import Array, OneRow, of_one_event
+from kleene.engine.compiled.columns import Array, OneRow
 from kleene.engine.events import Events
 from kleene.engine.totals.cells import Cell, Sum
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
-from kleene.ir.evaluate import evaluate
+from kleene.ir.evaluate import evaluate, of_one_event
 from kleene.ir.query import Measure
 from kleene.schema import FLOAT
 
