@@ -24,7 +24,7 @@ from kleene.engine.compiled.sase_readers import OfMatch, of_match_in_rows
 from kleene.engine.matches import FlatMatches
 from kleene.engine.output import arrow_numbers, arrow_type, arrow_values, is_taken
 from kleene.ir import expr as ir
-from kleene.schema import FLOAT, STRING, DecimalType, Type
+from kleene.schema import FLOAT, STRING, DecimalType, Type, is_nested
 
 FEW = 1_000
 """So many matches the interpreter computes sooner than machine code is made; those of all pieces of a stream count."""
@@ -66,7 +66,7 @@ def _write(code: Code, expression: ir.Expr, output: int, reader: OfMatch) -> boo
     """Code that writes the value; False if there is none."""
     mark, columns = len(code.lines), len(code.layout.columns)
     try:
-        if any(isinstance(node, ir.IfPresent) for node in ir.walk(expression)):
+        if is_nested(expression.type) or any(isinstance(node, ir.IfPresent) for node in ir.walk(expression)):
             return False
         value = code.scalar(expression, reader)
         code.return_if_bad(value, expression)
