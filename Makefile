@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-plans bench-results bench-rip bench-spark bench-stream bench-windows \
+.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-spark bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -99,6 +99,9 @@ bench-all-matches: $(STAMP) ## Measure aggregates over all matches: contaminatio
 
 bench-kernels: $(STAMP) ## Measure the compiled engine: speed, starts, growth, the papers' relations @ long
 	$(BIN)/python benchmarks/kernels.py
+
+bench-local: $(STAMP) ## Measure whole calls in process: beside DuckDB and polars, in one thread and in all @ long
+	$(BIN)/python benchmarks/local.py
 
 bench-plans: $(STAMP) ## Measure query plans: what each optimization is worth, beside the claims of SASE 2006 @ long
 	$(BIN)/python benchmarks/plans.py
