@@ -15,7 +15,7 @@ from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed
 from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.sequence_code import prunes
-from kleene.engine.range_shares import why_no_ranges
+from kleene.engine.range_shares import reach_or_reason
 from kleene.engine.totals.totals import why_match_by_match
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Selection, Skip, Strategy, Timeouts, Window, WindowUnit
@@ -145,7 +145,7 @@ def _split_text(plan: Plan) -> str:
     if isinstance(plan.split, ByKey):
         why = "equalities tie every event of a match to its key" if plan.split.is_implied else "the query's partition"
         return f"{plan.split}, {why}: each key is matched on its own, in any thread or task"
-    if plan.mode != "verbose" or isinstance(why_no_ranges(plan), str):
+    if plan.mode != "verbose" or isinstance(reach_or_reason(plan), str):
         return str(plan.split)
     return f"{plan.split}; a large input is cut into ranges of the order key"
 

@@ -26,6 +26,7 @@ from kleene.engine.threads import run
 from kleene.engine.ties import tie_notes
 from kleene.engine.together import ReadStream, Together, check_given, within, without_composite
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
+from kleene.ir.pattern import variables_in
 from kleene.ir.query import QueryDefinition
 from kleene.lang.parameters import bind
 from kleene.lang.sase import parse_program
@@ -254,6 +255,28 @@ def _check_streams(found: Program) -> None:
                     "Choose another name after AS.",
                 )
     list(_in_order(found.queries, found.names))
+    _check_types(by_name)
+
+
+def _check_types(by_name: Mapping[str, QueryDefinition]) -> None:
+    """An error if a type of the input's events is also the name of a stream that is read beside these events."""
+    beside_input = {
+        name
+        for query in by_name.values()
+        if not by_name.keys() >= set(query.from_streams)
+        for name in query.from_streams
+        if name in by_name
+    }
+    for query in by_name.values():
+        primitive = {type_ for variable in variables_in(query.pattern) for type_ in variable.types}
+        for name in beside_input & primitive - set(query.from_streams):
+            made = by_name[name]
+            raise AnalysisError(
+                f"'{printable(name)}' is the name of a stream and, in another query, a type of the input's events, "
+                "which are read together",
+                made.source.locate(made.into_span),
+                "Choose another name after INTO.",
+            )
 
 
 def _in_order(queries: tuple[Query, ...], names: tuple[str, ...]) -> Iterator[tuple[str, QueryDefinition]]:

@@ -17,7 +17,7 @@ import kleene
 from case_files import Case, load_all
 from flat_options import call_of
 from kleene.api import prepare
-from kleene.engine import shares, threads
+from kleene.engine import budget, shares, threads
 from kleene.engine.threads import run, why_together
 from kleene.plan.plan import Plan
 from plain_windows import random_rows, random_window
@@ -194,6 +194,64 @@ def test_an_error_in_one_thread_ends_the_others(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ZeroDivisionError):
         QUERIES["falls"].match(trades(), engine=kleene.EngineOptions("compiled", threads=2))
     assert ended.is_set()
+
+
+# --- what a review found ---
+
+
+def counts(query: kleene.Query, table: pa.Table, order: str | None = None, **options: object) -> list[int]:
+    found = []
+    for count in (1, 2, 3):
+        engine = kleene.EngineOptions(**{"name": "compiled", "threads": count, **options})
+        found.append(query.match(table, order_by=order, engine=engine).num_rows)
+    return found
+
+
+def test_shares_with_more_matches_than_are_held_at_once_lose_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "_MOST_OF_A_WHOLE", 1 << 16)
+    table = pa.table({"t": range(6_000), "k": [number // 2 % 4 for number in range(6_000)]})
+    query = kleene.match_recognize(
+        """PARTITION BY k ORDER BY t MEASURES FIRST(A.t) AS f ALL MATCHES PATTERN (A+) MAXLENGTH 20 DEFINE A AS TRUE"""
+    )
+    expected = 4 * sum(min(20, 1_500 - start) for start in range(1_500))
+    assert counts(query, table) == [expected] * 3
+
+
+def _wide(a: int, b: int) -> bool:
+    return a + b > 0
+
+
+@pytest.mark.parametrize("wide", [{0}, {0, 1, 2, 3}])
+def test_shares_that_the_interpreter_answers_lose_no_rows(wide: set[int]) -> None:
+    keys = [number // 2 % 4 for number in range(40)]
+    values = [2**55 if key in wide else 1 for key in keys]
+    table = pa.table({"type": ["A", "B"] * 20, "t": range(40), "k": keys, "x": values})
+    query = kleene.sase(
+        "EVENT SEQ(A a, B b) WHERE [k] AND wide(a.x, b.x) WITHIN 20 RETURN a.t AS a, b.t AS b",
+        functions={"wide": _wide},
+    )
+    expected = query.match(table, order_by="t", engine="reference").num_rows
+    assert expected == 48
+    assert counts(query, table, "t") == [expected] * 3
+    with pytest.raises(kleene.LimitError):
+        query.match(table, order_by="t", engine=kleene.EngineOptions("compiled", threads=2, match_limit=30))
+
+
+@pytest.mark.parametrize(("begin", "window"), [(0, 2**63 - 1), (2**63 - 100, 1_000)])
+def test_ranges_near_the_ends_of_64_bits_lose_no_rows(begin: int, window: int) -> None:
+    table = pa.table({"type": ["A", "B"] * 30, "t": [begin + number for number in range(60)]})
+    query = kleene.sase(f"EVENT SEQ(A a, B b) WHERE skip_till_next_match(a, b) {{ }} WITHIN {window} RETURN a.t AS a")
+    assert counts(query, table, "t", name="generated") == [30] * 3
+
+
+def test_keys_that_are_texts_stay_texts() -> None:
+    table = pa.table({"t": range(40), "k": [f"k{number % 4}" for number in range(40)]})
+    query = kleene.match_recognize(
+        "PARTITION BY k ORDER BY t MEASURES COUNT(*) AS c ALL ROWS PER MATCH PATTERN (A B) DEFINE A AS A.t < 5"
+    )
+    for count in (1, 2):
+        found = query.match(table, engine=kleene.EngineOptions("generated", threads=count))
+        assert found.schema.field("k").type == pa.string()
 
 
 INTERRUPTED = """

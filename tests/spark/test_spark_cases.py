@@ -21,8 +21,11 @@ CASES = load_all()
 def test_case_on_spark(number: int, either_spark) -> None:
     case, expected = CASES[number], found_in_process(number)
     found = spark_result(case, either_spark)
-    check(case, found.column_names, found.to_pylist())
     assert found.column_names == expected.column_names
+    if case.is_program:  # whose results on Spark have no order
+        assert sorted(map(repr, near(found.to_pylist()))) == sorted(map(repr, near(expected.to_pylist())))
+        return
+    check(case, found.column_names, found.to_pylist())
     assert near(found.to_pylist()) == near(expected.to_pylist())
 
 

@@ -34,13 +34,26 @@ class _Used:
 
     held: dict[tuple[int, str], int] = field(default_factory=dict)
     reached: dict[int, int] = field(default_factory=dict)
-    found: int = 0
+    matches: dict[int, int] = field(default_factory=dict)
     has_ended: bool = False
     lock: Lock = field(default_factory=Lock)
 
     @property
     def events(self) -> int:
         return sum(self.reached.values())
+
+    @property
+    def found(self) -> int:
+        return sum(self.matches.values())
+
+    def forget(self, thread: int | None) -> None:
+        """What the thread has used, or, for None, what all have."""
+        with self.lock:
+            for used in (self.reached, self.matches):
+                for number in [number for number in used if thread in (None, number)]:
+                    del used[number]
+            for key in [key for key in self.held if thread in (None, key[0])]:
+                del self.held[key]
 
 
 class Budget:
@@ -57,14 +70,14 @@ class Budget:
         self.at_once = min(most, max(self.memory // 16, min(_LEAST_AT_ONCE, self.memory // 8)))
         self._deadline = None if limits.seconds is None else monotonic() + limits.seconds
         self._events = events
-        self._used, self._thread = _Used(), 0
+        self._used, self._thread, self._is_of_thread = _Used(), 0, False
         self._watcher = watcher()
 
     def for_threads(self, count: int) -> list[Budget]:
         """A budget for each of so many threads; what they use is added up."""
         parts = [copy(self) for _ in range(count)]
         for number, part in enumerate(parts):
-            part._thread = number
+            part._thread, part._is_of_thread = number, True
             part.at_once = max(self.at_once // count, min(_LEAST_AT_ONCE, self.at_once))
         return parts
 
@@ -78,7 +91,9 @@ class Budget:
 
     def restart(self) -> None:
         """All that was found and held is forgotten, and the call begins anew; its clock goes on."""
-        self._used = _Used()
+        self._used.forget(self._thread if self._is_of_thread else None)
+        if not self._is_of_thread:
+            self._used.has_ended = False
 
     def hold(self, what: str, size: int) -> None:
         """`what` holds so many bytes now."""
@@ -105,7 +120,7 @@ class Budget:
     def count(self, matches: int) -> None:
         """So many more matches were found."""
         with self._used.lock:
-            self._used.found += matches
+            self._used.matches[self._thread] = self._used.matches.get(self._thread, 0) + matches
         if self.has_too_many_matches:
             raise LimitError(
                 f"there are more matches than the match limit of {self.limits.matches:,}; {self._how_far()}",
@@ -140,7 +155,8 @@ class Budget:
     def _how_far(self) -> str:
         used = self._used
         matches = "1 match" if used.found == 1 else f"{used.found:,} matches"
-        return f"it had reached event {used.events:,} of {self._events:,} and found {matches}"
+        reached = min(used.events, self._events)  # ranges have events in common
+        return f"it had reached event {reached:,} of {self._events:,} and found {matches}"
 
 
 def too_many_partial_matches(

@@ -8,6 +8,7 @@ queries that choose among overlapping matches are not cut here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,11 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.columns import Array
+from kleene.engine.protocol import Time
 from kleene.engine.ranges import RangeEvents, RangeMatcher, Reach, Uncut, is_choosing, reach_of
 from kleene.engine.tasks import grouped_by, order_times
 from kleene.plan.plan import ByKey, Plan
+from kleene.schema import LARGEST_INTEGER, SMALLEST_INTEGER
 
 MOST_COPIED = 0.5
 """Ranges that would read more than this part of the events twice gain nothing."""
@@ -58,7 +61,7 @@ class Ranges:
 
 def cut_by_range(plan: Plan, table: pa.Table, count: int, nullable: frozenset[str]) -> Ranges | str:
     """Ranges of about as many events each; or why there are none."""
-    reach = why_no_ranges(plan)
+    reach = reach_or_reason(plan)
     if isinstance(reach, str):
         return reach
     times, rows = order_times(table, plan.query), table.num_rows
@@ -67,16 +70,26 @@ def cut_by_range(plan: Plan, table: pa.Table, count: int, nullable: frozenset[st
         first, last = rows * number // count, rows * (number + 1) // count
         begin, end = first - reach.back.rows, last + reach.ahead.rows
         if reach.back.time is not None:
-            begin = int(np.searchsorted(times, times[first] - reach.back.time)) - reach.back.rows
+            begin = _place(times, times[first].item() - reach.back.time, "left") - reach.back.rows
         if reach.ahead.time is not None:
-            end = int(np.searchsorted(times, times[last - 1] + reach.ahead.time, "right")) + reach.ahead.rows
-        parts.append(Range(max(begin, 0), first, last, min(end, rows)))
+            end = _place(times, times[last - 1].item() + reach.ahead.time, "right") + reach.ahead.rows
+        parts.append(Range(min(max(begin, 0), first), first, last, max(min(end, rows), last)))
     if sum(part.end - part.begin for part in parts) > (1 + MOST_COPIED) * rows:
         return "a match may reach over most of the events"
     return Ranges(plan, table, reach, parts, nullable)
 
 
-def why_no_ranges(plan: Plan) -> Reach | str:
+def _place(times: Array, time: Time, side: Literal["left", "right"]) -> int:
+    """Where the time belongs among the times; it may be one that their type cannot hold."""
+    if times.dtype.kind == "i":
+        if time > LARGEST_INTEGER:
+            return len(times)
+        if time < SMALLEST_INTEGER:
+            return 0
+    return int(np.searchsorted(times, times.dtype.type(time), side))
+
+
+def reach_or_reason(plan: Plan) -> Reach | str:
     """How far a range must read; or why the events are not cut."""
     reach = reach_of(plan)
     if isinstance(reach, Uncut):

@@ -210,7 +210,8 @@ class RangeMatcher:
             assert isinstance(engine, RowEngine)
             self._rows = engine
         else:
-            self._runner = Runner(replace(plan, format=Format.ALL), nullable)
+            # The engine of a plan is found by its identity.
+            self._runner = Runner(plan if plan.format is Format.ALL else replace(plan, format=Format.ALL), nullable)
 
     def batches(
         self,

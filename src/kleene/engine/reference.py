@@ -44,7 +44,6 @@ def match_parts(
     query: AnalyzedQuery, events: Events, format_: Format, run_limit: int, budget: Budget
 ) -> Iterator[list[Match]]:
     """The matches of one partition after the other, some thousand at a time, in the order of their last events."""
-    events.add(vectorized_columns(_predicates(query), events.table, dict(events.schema.attributes)))
     held: list[Match] = []
     size = 0
     for partition in _partitions(query, events, run_limit, budget):
@@ -73,6 +72,7 @@ def open_runs(
 
 def _partitions(query: AnalyzedQuery, events: Events, run_limit: int, budget: Budget) -> Iterator[_Partition]:
     """The partitions; events with a NULL or NaN in the key are in none."""
+    events.add(vectorized_columns(_predicates(query), events.table, dict(events.schema.attributes)))
     times, types = events.times(), events.types()
     positions: dict[tuple[PlainValue, ...], list[int]] = defaultdict(list)
     columns = [events.values(name) for name in query.partition_by]

@@ -96,7 +96,7 @@ def in_output_order(parts: Iterable[Part], budget: Budget, holds_all: bool = Fal
 
 def _sorted_batches(sorter: Sorter) -> Iterator[ResultBatch]:
     for table in sorter.tables():
-        yield from table_batches(table.drop_columns([PLACE]))
+        yield from table_batches(table.drop_columns([PLACE]), table.column(PLACE).to_numpy())
 
 
 def table_batches(whole: pa.Table, places: Array | None = None) -> Iterator[ResultBatch]:

@@ -24,7 +24,7 @@ from kleene.engine.budget import Budget, EndedError, table_bytes
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.columns import Array
 from kleene.engine.output import values_at
-from kleene.engine.range_shares import Ranges, cut_by_range, why_no_ranges
+from kleene.engine.range_shares import Ranges, cut_by_range, reach_or_reason
 from kleene.engine.run import Runner, result_schema
 from kleene.engine.shares import LEAST_ROWS, Cut, Item, Result, Workers, cut_by_key
 from kleene.errors import KleeneError, LimitError
@@ -56,7 +56,7 @@ def why_together(plan: Plan, rows: int | None = None) -> str | None:
         return f"there are fewer than {LEAST_ROWS:,} events"
     if isinstance(plan.split, ByKey):
         return None
-    reach = why_no_ranges(plan)
+    reach = reach_or_reason(plan)
     return reach if isinstance(reach, str) else None
 
 
@@ -93,10 +93,14 @@ class _Call:
                 raise
             self.budget.restart()
             return self.together()
-        if isinstance(self.plan.query, AnalyzedRowPattern) and self.plan.query.frame is not None:
+        if self._goes_by_partition:
             # Its rows come partition by partition; texts that are keys may still be codes.
             return pa.concat_tables([rows.cast(self.schema) for rows, _ in made])
         return self._merged([(rows, places) for rows, places in made if rows.num_rows], pool)
+
+    @property
+    def _goes_by_partition(self) -> bool:
+        return isinstance(self.plan.query, AnalyzedRowPattern) and self.plan.query.frame is not None
 
     def _ranges(self, pool: Workers) -> Ranges | None:
         """Slices of the table, if there are several threads to match them."""
@@ -123,6 +127,8 @@ class _Call:
             held.append(batch.table)
             if batch.places is not None:
                 places.append(batch.places)
+            else:
+                assert self._goes_by_partition, "rows that are merged have places"
             budget.add("its result", table_bytes(batch.table))
         made = pa.concat_tables(held) if held else pa.Table.from_batches([], self.schema)
         return made, np.concatenate(places) if places else np.empty(0, np.int64)
@@ -130,7 +136,7 @@ class _Call:
     def _merged(self, made: list[tuple[pa.Table, Array]], pool: Workers) -> pa.Table:
         """The rows of all shares by the events that complete their matches; each share has them in order."""
         if len(made) < 2:
-            return made[0][0] if made else pa.Table.from_batches([], self.schema)
+            return made[0][0].cast(self.schema) if made else pa.Table.from_batches([], self.schema)
         order = np.argsort(np.concatenate([places for _, places in made]), kind="stable")
         columns = zip(*(rows.columns for rows, _ in made), strict=True)
         return pa.table(pool.map(partial(_in_order, order), columns), schema=self.schema)

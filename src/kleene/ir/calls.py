@@ -89,8 +89,9 @@ def started(own: OwnAggregate) -> Any:
 
 def stepped(own: OwnAggregate, state: Any, value: Any, type_: Type | None, where: str = "") -> Any:
     """The next state."""
-    given = (state, python_value(value, type_))
+    given: tuple[Any, ...] = (state,)
     try:
+        given = (state, python_value(value, type_))
         result = own.step(*given)
     except Exception as error:
         raise _failed("aggregate", own.name, error, given, where) from error
@@ -166,7 +167,7 @@ _WANTED: dict[Type, str] = {
 
 def plain_result(result: Any, type_: Type | None, kind: str, name: str, given: tuple[Any, ...], where: str = "") -> Any:
     """The result as values are held; an error if it is not of the type. Of an unknown type, it says its own."""
-    if hasattr(result, "item") and not isinstance(result, (list, dict)):  # a scalar of NumPy or Arrow
+    if hasattr(result, "item") and not isinstance(result, (list, dict)):  # a scalar of NumPy
         try:
             result = result.item()
         except Exception:  # an array of several
@@ -199,6 +200,8 @@ def _plain(result: Any, type_: Type) -> Any:
     is_whole = is_number and isinstance(result, int)
     match type_:
         case _ if type_ == UNKNOWN:
+            if isinstance(result, Decimal):
+                return _as_float(result)
             own = _own_type(result)
             return None if own is None else _plain(result, own)
         case _ if type_ == BOOLEAN:
@@ -208,7 +211,7 @@ def _plain(result: Any, type_: Type) -> Any:
         case _ if type_ == FLOAT:
             return _as_float(result) if is_number else None
         case _ if type_ == STRING:
-            return result if isinstance(result, str) else None
+            return result if isinstance(result, str) and _is_text(result) else None
         case DecimalType(scale=scale):
             return _unscaled(result, scale) if is_whole or isinstance(result, Decimal) else None
         case TimestampType():
@@ -241,7 +244,16 @@ def _own_type(result: Any) -> Type | None:
     return next((type_ for kind, type_ in kinds if isinstance(result, kind)), None)
 
 
-def _as_float(result: int | float) -> float | None:
+def _is_text(result: str) -> bool:
+    """Whether it can be written in UTF-8, which halves of characters cannot."""
+    try:
+        result.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _as_float(result: int | float | Decimal) -> float | None:
     try:
         return float(result)
     except OverflowError:

@@ -40,6 +40,8 @@ _RESERVED = frozenset(
         *(FUNCTIONS.keys() | AGGREGATES.keys() | SYNONYMS.keys() | SPARK_AGGREGATES),
         *("average", "classifier", "collect", "delta", "first", "last", "match_number", "match_sequence_number"),
         *("next", "prev"),
+        *("and", "any", "between", "case", "cast", "else", "end", "false", "in", "is", "like", "not", "null", "or"),
+        *("then", "true", "try_cast", "when"),
     }
 )
 _EXAMPLE = "Write: functions=[near], or functions={'near': near}"
@@ -93,6 +95,13 @@ def function(f: Callable[..., Any], name: str | None = None, vectorized: bool = 
     """
     if isinstance(f, Own) or not callable(f):
         raise AnalysisError(f"a function is needed, but {shown(f)} was given", hint="Write: kleene.function(near)")
+    try:
+        hash(f)
+    except TypeError:
+        raise AnalysisError(
+            f"functions are told apart by their hash, but {shown(f)} has none",
+            hint="Give a function that calls it: lambda x: it(x).",
+        ) from None
     own = _name_of(f) if name is None else name
     _check_name(own)
     if not isinstance(vectorized, bool):
@@ -198,7 +207,9 @@ def own_functions(given: object) -> Mapping[str, Own]:
     for own in _each(given):
         folded = own.name.lower()
         if folded in _RESERVED:
-            raise AnalysisError(f"there is a function '{own.name}' already", hint="Give yours another name.")
+            raise AnalysisError(
+                f"'{own.name}' is a word, or a function, that queries have already", hint="Give yours another name."
+            )
         if folded in found:
             raise AnalysisError(
                 f"two functions are called '{printable(own.name)}'",

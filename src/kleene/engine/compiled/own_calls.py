@@ -13,7 +13,7 @@ from typing import Any
 
 from kleene.engine.compiled.columns import Dictionary, Layout, kind_of
 from kleene.engine.compiled.failures import NotExpressibleError
-from kleene.engine.compiled.own_machine import SAFE_INTEGER, NotCompiledError, dispatcher_of, result_of, uses_math
+from kleene.engine.compiled.own_machine import SAFE_INTEGER, NotCompiledError, dispatcher_of, result_of
 from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.calls import finished, started, stepped
@@ -236,7 +236,7 @@ def machine_call(call: ir.PythonCall, layout: Layout, may_be_null: Sequence[bool
     if wanted is None or None in kinds or sum(may_be_null) > 2:
         raise NotExpressibleError(f"{what}, of whose values not all are numbers")
     own = [str(kind) for kind in kinds]
-    if _result_code(_machine_result(call.function, tuple(own), what), wanted, "", None) == [_returned(wanted, BAD)]:
+    if _result_code(_machine_result(call.function, tuple(own), what), wanted, "") == [_returned(wanted, BAD)]:
         raise NotExpressibleError(f"{what}, which gives values of another type than it says")
 
     def written(name: str, called: str) -> str:
@@ -264,11 +264,8 @@ def _call_code(
     except NotCompiledError:  # Python says what is wrong with a NULL
         return [_returned(wanted, BAD)]
     whole = [item for n, item in enumerate(names) if kinds[n] == "i" and n not in missing]
-    finite = [item for n, item in enumerate(names) if kinds[n] == "f" and n not in missing]
     lines = [f"if {_beyond(whole)}:", f"    {_returned(wanted, BAD)}"] if whole else []
-    return lines + _result_code(
-        result, wanted, f"{called}({', '.join(passed)})", finite if uses_math(function) else None
-    )
+    return lines + _result_code(result, wanted, f"{called}({', '.join(passed)})")
 
 
 def _beyond(whole: Sequence[str]) -> str:
@@ -292,7 +289,7 @@ def _returned(kind: str, status: int, code: str | None = None) -> str:
     return f"return {_NOTHING[kind] if code is None else code}, {status}"
 
 
-def _result_code(result: str, wanted: str, call: str, finite: Sequence[str] | None) -> list[str]:
+def _result_code(result: str, wanted: str, call: str) -> list[str]:
     """Lines that return what the call gives, as a value of the kind that is wanted."""
     kind = result.removeprefix("?")
     if kind == "n":
@@ -307,10 +304,6 @@ def _result_code(result: str, wanted: str, call: str, finite: Sequence[str] | No
     value = _AS[wanted].format(number)
     if kind == "i":
         lines += [f"if {_beyond(['r'])}:", f"    {_returned(wanted, BAD)}"]
-    if kind == "f" and finite is not None:
-        # Where numbers come to none, Python may have raised an error.
-        known = " and ".join(f"{item} - {item} == 0.0" for item in finite) or "True"
-        lines += [f"if r - r != 0.0 and {known}:", f"    {_returned(wanted, BAD)}"]
     return [*lines, _returned(wanted, KNOWN, value)]
 
 
@@ -324,13 +317,14 @@ def machine_step(aggregate: ir.Aggregate, state: State, layout: Layout) -> str:
         before, after = ([f"{letter}{n}" for n in range(len(state.kinds))] for letter in "sr")
         nothing = ", ".join([*(_NOTHING[one] for one in state.kinds), str(BAD)])
         results = [_AS[one].format(number) for one, number in zip(state.kinds, after, strict=True)]
-        wrong = _wrong_numbers([*zip(before, state.kinds, strict=True), ("x", kind)], after, state.kinds, step)
+        known = [*zip(before, state.kinds, strict=True), ("x", kind), *zip(after, state.kinds, strict=True)]
+        whole = [number for number, one in known if one == "i"]
         return "\n".join(
             [
                 f"def {name}({', '.join(before)}, x):",
                 "    try:",
                 f"        {state.code(after)} = {called}({state.code(before)}, {_as_argument('x', kind)})",
-                *([f"        if {wrong}:", f"            return {nothing}"] if wrong else []),
+                *([f"        if {_beyond(whole)}:", f"            return {nothing}"] if whole else []),
                 f"        return {', '.join([*results, str(KNOWN)])}",
                 "    except Exception:",
                 f"        return {nothing}",
@@ -338,20 +332,6 @@ def machine_step(aggregate: ir.Aggregate, state: State, layout: Layout) -> str:
         )
 
     return layout.function(f"step {state.signature} {kind}", step, written, dispatcher_of(step))
-
-
-def _wrong_numbers(
-    given: Sequence[tuple[str, str]], results: Sequence[str], kinds: str, function: Callable[..., Any]
-) -> str:
-    """Whether numbers leave what machine code computes as Python does."""
-    known = [*given, *zip(results, kinds, strict=True)]
-    whole = [number for number, kind in known if kind == "i"]
-    tests = [_beyond(whole)] if whole else []
-    if uses_math(function):
-        finite = " and ".join(f"{number} - {number} == 0.0" for number, kind in given if kind == "f") or "True"
-        floats = [number for number, kind in zip(results, kinds, strict=True) if kind == "f"]
-        tests += [f"({number} - {number} != 0.0 and {finite})" for number in floats]
-    return " or ".join(tests)
 
 
 def machine_finish(aggregate: ir.Aggregate, state: State, layout: Layout) -> str:
@@ -366,12 +346,11 @@ def machine_finish(aggregate: ir.Aggregate, state: State, layout: Layout) -> str
 
     def written(name: str, called: str) -> str:
         numbers = [f"s{number}" for number in range(len(state.kinds))]
-        floats = [number for number, one in zip(numbers, state.kinds, strict=True) if one == "f"]
-        body = _result_code(result, wanted, f"{called}({state.code(numbers)})", floats if uses_math(finish) else None)
+        body = _result_code(result, wanted, f"{called}({state.code(numbers)})")
         lines = [f"def {name}({', '.join(numbers)}):", "    try:", *(f"        {line}" for line in body)]
         return "\n".join([*lines, "    except Exception:", f"        {_returned(wanted, BAD)}"])
 
-    if _result_code(result, wanted, "", None) == [_returned(wanted, BAD)]:
+    if _result_code(result, wanted, "") == [_returned(wanted, BAD)]:
         raise NotExpressibleError(f"{what}, which gives values of another type than it says")
     return layout.function(f"finish {state.signature} {wanted}", finish, written, dispatcher_of(finish))
 

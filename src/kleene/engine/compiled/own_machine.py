@@ -1,7 +1,9 @@
 """Functions of the user's own as machine code: numba is asked whether it compiles them, and into what.
 
-Machine code must answer what Python would. Numba computes whole numbers in 64 bits, so that a function whose numbers
-may leave these is left to Python; and where a function of `math` gives no number, Python would raise an error.
+Machine code must answer what Python would, so that only functions of arithmetic and comparisons become it. Numba
+computes whole numbers in 64 bits: where they may leave these, or what floats can hold, Python computes. Functions of
+`math`, powers and rounding have errors and limits of their own, and what a function reads from outside may change, so
+that functions with any of these are left to Python.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ class NotCompiledError(Exception):
     """There is no machine code for a function. The message is a clause about it."""
 
 
-SAFE_INTEGER = 1 << 54
-"""Whole numbers below it stay within 64 bits over as many sums and differences as a function may have."""
+SAFE_INTEGER = 1 << 44
+"""Whole numbers below it stay within what floats hold exactly, over as many sums as a function may have."""
 MOST_SUMS = 8
+_ALLOWED = ("abs", "max", "min")
+"""What a function may call: it has no other errors than Python has, and makes no larger numbers."""
 _SUMS = (operator.add, operator.sub, operator.iadd, operator.isub, operator.neg)
 _HARMLESS = (
     *(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.truediv),
-    *(operator.floordiv, operator.mod, operator.and_, operator.or_, operator.xor, operator.rshift, operator.not_),
+    *(operator.floordiv, operator.mod, operator.and_, operator.or_, operator.xor, operator.not_),
     *(operator.itruediv, operator.ifloordiv, operator.imod, operator.pos, operator.is_, operator.is_not),
 )
 NUMBA_TYPES = {"f": "float64", "i": "int64", "b": "boolean", "n": "none"}
@@ -69,7 +73,23 @@ def result_of(function: Callable[..., Any], arguments: tuple[str, ...]) -> str:
     return str(known)
 
 
+def _check_is_closed(function: Callable[..., Any]) -> None:
+    """An error if the function does more than arithmetic and comparisons on its arguments."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        raise NotCompiledError("it is a callable, but not a function")
+    if code.co_freevars or any(isinstance(constant, CodeType) for constant in code.co_consts):
+        raise NotCompiledError("it reads variables of another function, which may change")
+    own = getattr(function, "__globals__", {})
+    foreign = next((name for name in code.co_names if name not in _ALLOWED or name in own), None)
+    if foreign is not None:
+        raise NotCompiledError(f"it reads '{printable(foreign)}' from outside, which may change or answer otherwise")
+    if _has_power(code):
+        raise NotCompiledError("it computes a power, which Python does in ways of its own")
+
+
 def _asked(function: Callable[..., Any], arguments: tuple[str, ...]) -> str:
+    _check_is_closed(function)
     numba = untyped("numba")
     types = tuple(_type_of(kinds, numba) for kinds in arguments)
     try:
@@ -133,12 +153,6 @@ def _has_loop(annotation: Any) -> bool:
     blocks = annotation.blocks
     targets = ((label, target) for label, block in blocks.items() for target in block.terminator.get_targets())
     return any(target <= label for label, target in targets)
-
-
-def uses_math(function: Callable[..., Any]) -> bool:
-    """Whether the function may come to no number where Python raises an error: by `math`, or by a power."""
-    code = getattr(function, "__code__", None)
-    return code is None or bool(code.co_names) or _has_power(code)
 
 
 def _has_power(code: CodeType) -> bool:

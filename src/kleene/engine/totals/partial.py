@@ -58,17 +58,22 @@ def _cell(plain: Any) -> Cell:
     return plain
 
 
+def _known_by(value: Any) -> str:
+    """What tells groups apart: -0.0 and 0.0 are one value."""
+    return repr(value + 0.0 if isinstance(value, float) else value)
+
+
 def put_together(query: AnalyzedQuery, tables: Iterable[pa.Table], schema: pa.Schema) -> Totals | None:
     """All that is known of each group; None if there is nothing."""
     aggregates, groups = aggregates_of(query), schema.names[:-1]
     known: dict[Any, tuple[dict[str, Any], list[Cell]]] = {}
     for table in tables:
         for row in table.to_pylist():
-            cells, key = read(row.pop(CELLS)), tuple(map(repr, row.values()))
+            cells, key = read(row.pop(CELLS)), tuple(map(_known_by, row.values()))
             if key in known:
                 both = zip(aggregates, known[key][1], cells, strict=True)
                 cells = [together(aggregate, left, right) for aggregate, left, right in both]
-            known[key] = row, cells
+            known[key] = known[key][0] if key in known else row, cells
     if not known:
         return None
     rows, cells = [row for row, _ in known.values()], [cells for _, cells in known.values()]
