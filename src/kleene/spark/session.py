@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pyspark import java_gateway
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -47,7 +49,7 @@ def embedded_session(name: str = "kleene", cores: str = "*") -> SparkSession:
 
 
 def _started(builder: SparkSession.Builder) -> SparkSession:
-    with _chatter_of_start() as chatter:
+    with _chatter_of_start() as chatter, _ended_if_interrupted():
         try:
             return builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -56,6 +58,28 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
                 f"Spark did not start: {said[0] if said else error}",
                 hint="Spark needs Java 17 or newer: install it, or set JAVA_HOME to where it is.",
             ) from None
+
+
+@contextmanager
+def _ended_if_interrupted() -> Iterator[None]:
+    """While open, Ctrl-C ends the JVM that is being started; by itself it would stay, since nobody knows it yet."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            begun.append(self)
+
+    launcher: Any = java_gateway
+    before, launcher.Popen = launcher.Popen, Noted
+    try:
+        yield
+    except BaseException:
+        for process in begun:
+            process.kill()
+        raise
+    finally:
+        launcher.Popen = before
 
 
 @contextmanager
