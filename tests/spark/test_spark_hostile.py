@@ -188,6 +188,8 @@ def test_positional_parameters_go_where_they_stand(spark) -> None:
     ],
 )
 def test_names_and_strings_are_where_sparks_lexer_sees_them(text: str, classic_spark) -> None:
+    if classic_spark.version < "4.1" and ("$" in text or "''" in text):
+        pytest.skip("strings in dollar signs, and doubled quotes inside of strings, came with Spark 4.1")
     jvm = classic_spark._jvm
     parser, streams = jvm.org.apache.spark.sql.catalyst.parser, jvm.org.antlr.v4.runtime.CharStreams
     lexer = parser.SqlBaseLexer(parser.UpperCaseCharStream(streams.fromString(text)))
