@@ -485,3 +485,12 @@ def test_what_cannot_be_a_function_or_its_result_is_told() -> None:
         kleene.sase("EVENT A a RETURN half(a.x) AS h", functions=[half]).match(events, order_by="t")
     exact = kleene.sase("EVENT A a WHERE exact(a.x) > 1", functions={"exact": lambda x: Decimal("1.5")})
     assert exact.match(events, order_by="t").num_rows == 1
+
+
+def test_a_time_that_python_cannot_hold_is_an_error_of_the_aggregate() -> None:
+    times = pa.array([2**62, 2**62], pa.timestamp("us"))
+    events = pa.table({"type": ["A", "A"], "t": [1, 2], "ts": times})
+    number = kleene.aggregate("number", start=0, step=lambda count, value: count + 1)
+    query = kleene.sase("EVENT A+ a[] RETURN number(a[].ts) AS n", functions=[number])
+    with pytest.raises(kleene.ExecutionError, match="the aggregate 'number' failed"):
+        query.match(events, order_by="t")

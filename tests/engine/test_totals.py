@@ -433,3 +433,11 @@ def test_matches_of_a_query_of_aggregates_are_an_error() -> None:
         assert caught.value.column == 33
     with pytest.raises(kleene.UnsupportedError, match="aggregates over all its matches"):
         kleene.program(OVER_ALL).match(FOUR, order_by="t")
+
+
+def test_keys_that_differ_in_the_sign_of_zero_are_one_in_pieces_too() -> None:
+    events = pa.table({"type": ["A", "A"], "t": [1, 2], "k": [-0.0, 0.0]})
+    query = kleene.sase("EVENT A a WHERE [k] WITHIN 5")
+    progress = query.progress(events, order_by="t", aggregates={"n": "count(*)"}, per="partition")
+    pieces = [progress.feed(events.slice(0, 1)), progress.feed(events.slice(1)), progress.finish()]
+    assert [row["n"] for piece in pieces for row in piece.to_pylist()] == ["2"]

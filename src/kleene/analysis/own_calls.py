@@ -21,8 +21,8 @@ def output(expression: ir.Expr, scope: Scope) -> ir.Expr:
             raise scope.fail(
                 f"the {kind} '{printable(called)}' can only be called in predicates: its type is unknown",
                 node.span,
-                f"Say it with an annotation, -> float; it may be one of {ANNOTATIONS}. Or return its arguments, and "
-                "call it on the result.",
+                f"Say it with an annotation, -> float; it may be one of {ANNOTATIONS}."
+                + ("" if kind == "aggregate" else " Or return its arguments, and call it on the result."),
             )
     return found
 
