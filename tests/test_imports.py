@@ -42,6 +42,18 @@ ARROWS = {
     },
     "explain": {"engine", "automaton", "plan", "analysis", "ir", "errors"},
     "call": {"engine", "plan", "options", "analysis", "lang", "ir", "errors", "wording", "remembered"},
+    "scanning": {
+        "call",
+        "engine",
+        "plan",
+        "options",
+        "analysis",
+        "ir",
+        "errors",
+        "schema",
+        "files",
+        "watching",
+    },
     "api": {
         "remembered",
         "call",
@@ -73,6 +85,7 @@ ARROWS = {
         "schema",
         "source",
         "files",
+        "scanning",
         "watching",
         "wording",
     },
@@ -108,7 +121,19 @@ HOMES = {
     "duckdb": {"local_sql"},
     "sqlglot": {"local_sql", "sqltext"},
     # of ir only regular expressions, since RE2 comes with Arrow
-    "pyarrow": {"ir", "local_sql", "engine", "api", "explain", "spark", "files", "datasets", "schema_text", "cli"},
+    "pyarrow": {
+        "ir",
+        "local_sql",
+        "engine",
+        "api",
+        "explain",
+        "scanning",
+        "spark",
+        "files",
+        "datasets",
+        "schema_text",
+        "cli",
+    },
 }
 
 

@@ -10,6 +10,7 @@ from kleene.api import (
     regex,
     register,
     sase,
+    scan,
     sql,
     stream_metrics,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "regex",
     "register",
     "sase",
+    "scan",
     "show_progress",
     "sql",
     "stream_metrics",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -17,13 +17,16 @@ from kleene.call import (
     Input,
     as_spark,
     check_reads_one,
+    in_session,
     input_of,
     is_pandas_on_spark,
+    is_scan,
     is_spark,
     is_spark_sql,
     like_events,
     local_sql_module,
     read_call,
+    scan_module,
     spark_module,
 )
 from kleene.engine import compressed
@@ -105,8 +108,9 @@ class Query:
         among them are of its nullable types.
 
         events: a pyarrow Table, Dataset or RecordBatchReader, a pandas or polars frame, a DuckDB relation, a Spark
-            DataFrame, a list of dicts, the path of a Parquet, CSV or JSON file, anything else with the Arrow C stream
-            protocol, or a dict of such things by event type. Columns that the query does not read do not matter.
+            DataFrame, a `kleene.scan` of files, a list of dicts, the path of a Parquet, Arrow, CSV or JSON file,
+            anything else with the Arrow C stream protocol, or a dict of such things by event type.
+            Columns that the query does not read do not matter.
         order_by: the column, or columns, that order the events; the first is the time that WITHIN measures. SASE
             queries need it; row patterns and the regular-expression operator say it themselves.
         type_column: the column that tells the type of an event; None if the input has none.
@@ -123,7 +127,8 @@ class Query:
             `timed_out` tells them from matches. See docs/streaming.md for what counts as such a run.
         as_: "arrow", "pandas" or "polars", if the result is to be of another kind than the events.
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
-        spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks.
+        spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks; or, for a `kleene.scan`, the
+            session whose tasks read the files.
         stream: `kleene.StreamOptions`, for streaming DataFrames: their order, and what they may hold.
         schema: `kleene.Schema`, for a table with a type column: which attributes the events of each type have. Or the
             columns of a Spark DataFrame in a pipeline, where Spark cannot be asked for them, as a pyspark StructType or
@@ -131,6 +136,7 @@ class Query:
         An option that means nothing for the events is an error that says what to leave out.
         """
         types, columns = types_and_columns(schema)
+        events, spark = in_session(events, spark)
         call = read_call(
             self.definition,
             order_by=order_by,
@@ -151,6 +157,8 @@ class Query:
             return matches_as_declared(call, events, columns)
         place = input_of(events)
         call.check_fits(place)
+        if is_scan(events) and place is Input.TABLE:
+            return like_events(scan_module("calls").match_scan(call, events), events, call.kind)
         if place is not Input.TABLE:
             found = spark_module("job").make_job(call, as_spark(events)).matches()
             return found.pandas_api() if is_pandas_on_spark(events) else found
@@ -209,6 +217,8 @@ class Query:
                 hint="Use match, which returns a DataFrame: Spark, too, makes its rows only as they are read.",
             )
         call.check_fits(Input.TABLE)
+        if is_scan(events):
+            return scan_module("calls").match_scan_batches(call, events)
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         warn(type_notes(plan, table, is_empty=False))
@@ -624,14 +634,16 @@ def id_columns(call: Call, plan: Plan, table: pa.Table) -> list[str] | None:
 
 def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_analyzed: bool) -> str:
     """What the call will do with the events; without them, what can be said without."""
-    table, on_spark = None, None
+    table, on_spark, scanned = None, None, None
     if events is None:
         is_rows = is_row_pattern(call.definition)
         plan = call.plan(analyze_row_pattern(call.definition, None) if is_rows else analyze(call.definition))
     else:
         place = input_of(events)
         call.check_fits(place)
-        if place is Input.TABLE:
+        if is_scan(events) and place is Input.TABLE and not is_analyzed:
+            plan, scanned = scan_module("calls").explained(call, events)
+        elif place is Input.TABLE:
             table, plan = prepare(call, events)
             warn(type_notes(plan, table, is_empty=False))
         else:
@@ -649,7 +661,45 @@ def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_a
             hint="Give it a table: explain(table, order_by=…, analyze=True); df.toArrow() makes one of a DataFrame.",
         )
     ties = tie_notes(plan, table, bool(call.order.tie_break)) if is_analyzed and table is not None else ()
-    return visible(explain_text(plan, table if is_analyzed else None, on_spark, ties), keep="\n")
+    place_text = ("on Spark", on_spark) if scanned is None else ("scan", scanned)
+    return visible(explain_text(plan, table if is_analyzed else None, place_text, ties), keep="\n")
+
+
+def scan(
+    source: Any,
+    *,
+    format: str | None = None,
+    filesystem: Any = None,
+    partitioning: str | None = "hive",
+    on_progress: Callable[[int, int, str], None] | None = None,
+    spark: Any = None,
+) -> Any:
+    """Files of events, matched where they lie: `Query.match` reads what it needs of them, piece by piece.
+
+        readings = kleene.scan("readings/*.parquet")
+        query.match(readings, order_by="ts")
+
+    Files that follow one another in time are matched one after the other, on all cores and in bounded memory; see
+    docs/scans.md for what happens to others. Columns that the query does not need are not read, and neither are row
+    groups that no event of use can be in.
+
+    source: a path, a folder, a pattern such as "readings/*.parquet" (`**/` is any number of folders), an address such
+        as "s3://bucket/readings", a list of those, or a pyarrow.dataset.Dataset of files.
+    format: "parquet", "arrow" (also Feather), "csv" or "json" (lines); by default, what the files' names end in.
+    filesystem: a pyarrow.fs.FileSystem that the paths are in.
+    partitioning: "hive" makes columns of folders called name=value; None does not.
+    on_progress: a function that is called now and then with how many events are done, how many there are, and a word
+        on what was found.
+    spark: a session of Spark, whose tasks then read the files. `match` returns a DataFrame.
+    """
+    return scan_module("scan").scan(
+        source,
+        format=format,
+        filesystem=filesystem,
+        partitioning=partitioning,
+        on_progress=on_progress,
+        spark=spark,
+    )
 
 
 def expand(structure: bytes, *, functions: Functions = None) -> pa.Table:

@@ -309,8 +309,21 @@ def is_spark(events: Any) -> bool:
                 hint="Give all of them as Spark DataFrames: spark.createDataFrame(arrow_table).",
             )
         return True in kinds
+    if is_scan(events):
+        return events.session is not None
     # By name, so that asking does not import Spark.
     return _is_frame_of(events, "pyspark.sql") or _is_frame_of(events, "pyspark.pandas")
+
+
+def is_scan(events: Any) -> bool:
+    """Whether the events are a `kleene.scan`: by name, so that asking does not import what reads files."""
+    return type(events).__module__ == "kleene.scanning.scan" and type(events).__name__ == "Scan"
+
+
+def in_session(events: Any, spark: Any) -> tuple[Any, Any]:
+    """The events and the options, where a session of Spark was given instead of options: a scan runs in it."""
+    is_session = any(base.__name__ == "SparkSession" for base in type(spark).__mro__)
+    return (replace(events, session=spark), None) if is_session and is_scan(events) else (events, spark)
 
 
 def _is_frame_of(events: Any, package: str) -> bool:
@@ -413,6 +426,11 @@ def local_sql_module(name: str) -> ModuleType:
                 hint="Install it: pip install --upgrade 'kleene[sql]'",
             )
     return importlib.import_module(f"kleene.local_sql.{name}")
+
+
+def scan_module(name: str) -> ModuleType:
+    """What reads files, which takes a while to import."""
+    return importlib.import_module(f"kleene.scanning.{name}")
 
 
 def spark_module(name: str) -> ModuleType:

@@ -39,11 +39,14 @@ _SELECTIONS = {
 
 
 def explain_text(
-    plan: Plan, table: pa.Table | None = None, on_spark: str | None = None, notes: Sequence[str] = ()
+    plan: Plan,
+    table: pa.Table | None = None,
+    place: tuple[str, str | None] = ("on Spark", None),
+    notes: Sequence[str] = (),
 ) -> str:
     """The explanation; with a table, the plan is run on it and what was counted is added, and notes on the table.
 
-    `on_spark` says how the events of a Spark DataFrame come to the engine.
+    `place` says how events that are not in a table come to the engine, under its own heading.
     """
     query = plan.query
     if isinstance(query, AnalyzedRowPattern):
@@ -69,8 +72,9 @@ def explain_text(
     lines += _section("plan", pipeline_text(pipeline, None if figures is None else figures.operators))
     if figures is not None:
         lines += _section("run", "\n".join([*figures.whole, *notes]))
-    if on_spark is not None:
-        lines += _section("on Spark", on_spark)
+    heading, come = place
+    if come is not None:
+        lines += _section(heading, come)
     return "\n".join([*lines, *_section(*_states(plan, choice))])
 
 

@@ -71,6 +71,20 @@ def watched(what: str) -> Iterator[None]:
 
 
 @contextmanager
+def reporting(what: str, report: Report | None) -> Iterator[None]:
+    """While open, what engines report of this thread's work goes to the caller's own function, or is shown."""
+    if report is None:
+        with watched(what):
+            yield
+        return
+    token = _watcher.set(report)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+@contextmanager
 def bar(what: str) -> Iterator[Report]:
     """A bar that appears once there has been something to report for a while."""
     shown = _Bar(what)

@@ -140,7 +140,7 @@ class TestMatch:
             (["--input", "nowhere.parquet"], 4, "no file or folder 'nowhere.parquet'"),
             (["--input", "events.parquet", "--input", "events.parquet"], 4, "TYPE=PATH"),
             (["--input", "query.sase"], 4, "nothing that can be read as events"),
-            (["--input", "events.parquet", "--output", "found.xls"], 4, ".parquet, .csv or .json"),
+            (["--input", "events.parquet", "--output", "found.xls"], 4, ".parquet, .csv, .json or .arrow"),
             (["--input", "events.parquet", "--tie-break", "nothing"], 4, "no column 'nothing' to order by"),
             (["--input", "events.parquet", "--format", "some"], 5, "It can be: all, non_overlapping"),
         ],

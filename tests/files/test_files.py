@@ -32,7 +32,7 @@ from kleene.files import (
     replaced_folder,
     write_arrow,
 )
-from kleene.files.reading import file_schema, text_batches
+from kleene.files.reading import file_batches, file_schema
 
 INSTANT = pa.timestamp("us", "UTC")
 
@@ -263,7 +263,7 @@ class TestLargeWholeNumbers:
         number = "12345678901234567890"
         Path("e").write_text(f"x\n{number}\n" if kind is FileKind.CSV else f'{{"x": {number}}}\n')
         with pytest.raises(SchemaError, match=f"{number}.*too large to be exact"):
-            list(text_batches(Path("e"), kind, pa.schema([("x", pa.float64())])))
+            list(file_batches(Path("e"), kind, pa.schema([("x", pa.float64())])))
 
     @pytest.mark.parametrize("ending", ["csv", "json"])
     def test_tasks_elsewhere_read_them_alike(self, ending: str) -> None:
@@ -271,7 +271,7 @@ class TestLargeWholeNumbers:
         Path("e.json").write_text('{"x": 12345678901234567890, "y": 1}\n{"x": 1.5, "y": 2}\n')
         found = find_files(Path(f"e.{ending}"))
         schema = pickle.loads(pickle.dumps(file_schema(found)))
-        rows = [row for batch in text_batches(found.path, found.kind, schema) for row in batch.to_pylist()]
+        rows = [row for batch in file_batches(found.path, found.kind, schema) for row in batch.to_pylist()]
         assert rows == read(f"e.{ending}").to_pylist() == [{"x": "12345678901234567890", "y": 1}, {"x": "1.5", "y": 2}]
 
     def test_ids_that_differ_do_not_match(self) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from kleene.analysis.row_pattern import SortColumn
 from kleene.engine import spilling
+from kleene.engine.sorting import order_numbers
 from kleene.spark.marks import GROUP
 from kleene.spark.tasks.groups import GroupPart, Groups, groups_of
-from kleene.spark.tasks.order import TaskOrder, order_numbers, sorted_tables
+from kleene.spark.tasks.order import TaskOrder, sorted_tables
 
 BY_TIME = TaskOrder((SortColumn("t", False, None), SortColumn("s", False, None), SortColumn("x", False, None)))
 

@@ -112,8 +112,8 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Where to write: a name ending in .parquet, .csv or .json (a folder, where Spark writes it), or - for "
-        "JSON lines to standard output.",
+        help="Where to write: a name ending in .parquet, .csv, .json or .arrow (a folder, where Spark writes it), or - "
+        "for JSON lines to standard output.",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]

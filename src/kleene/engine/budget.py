@@ -35,12 +35,13 @@ class _Used:
     held: dict[tuple[int, str], int] = field(default_factory=dict)
     reached: dict[int, int] = field(default_factory=dict)
     matches: dict[int, int] = field(default_factory=dict)
+    passed: int = 0  # events of earlier pieces
     has_ended: bool = False
     lock: Lock = field(default_factory=Lock)
 
     @property
     def events(self) -> int:
-        return sum(self.reached.values())
+        return self.passed + sum(self.reached.values())
 
     @property
     def found(self) -> int:
@@ -135,6 +136,12 @@ class Budget:
         if self._watcher is not None:
             self._watcher(reached, self._events, f"{self._used.found:,} matches so far")
         self.check_time()
+
+    def passed(self, events: int) -> None:
+        """A piece of so many events is done; the next is counted from its own beginning."""
+        with self._used.lock:
+            self._used.passed += events
+            self._used.reached.clear()
 
     @property
     def is_out_of_time(self) -> bool:

@@ -22,24 +22,45 @@ def type_notes(plan: Plan, table: pa.Table, is_empty: bool) -> Iterator[str]:
     A type may well be absent. So something is told where the result `is_empty`, or where another type is nearly
     called so.
     """
-    query = plan.query
-    if not isinstance(query, AnalyzedQuery) or query.schema is None or not table.num_rows:
-        return
-    name = query.schema.type_column
-    is_known = query.schema.event_types is not None  # then analysis has looked
-    if name is None or is_known or not pa.types.is_string(table.column(name).type):
-        return
-    column = table.column(name)
-    parts = [part.types for part in query.components] + [part.types for part in query.negations]
-    wanted = dict.fromkeys(type_ for types in parts for type_ in types)
-    # Looking for one type ends where it is found, which costs nothing as a rule.
-    missing = [type_ for type_ in wanted if pc.index(column, pa.scalar(type_)).as_py() < 0]
-    if missing:
-        notes = missing_types(missing, column.unique().slice(0, MOST_TYPES).to_pylist(), is_empty)
+    missing = MissingTypes(plan)
+    missing.look_at(table)
+    return missing.notes(is_empty)
+
+
+class MissingTypes:
+    """Looks for the event types of a query in tables that come one after the other."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._column: str | None = None
+        self._wanted, self._missing = list[str](), list[str]()
+        self._known: dict[str | None, None] = {}
+        query = plan.query
+        if isinstance(query, AnalyzedQuery) and query.schema is not None and query.schema.event_types is None:
+            self._column = query.schema.type_column  # else analysis has looked
+            parts = [part.types for part in query.components] + [part.types for part in query.negations]
+            self._wanted = list(dict.fromkeys(type_ for types in parts for type_ in types))
+        self._missing = list(self._wanted)
+
+    def look_at(self, table: pa.Table) -> None:
+        if self._column is None or not self._missing or not table.num_rows:
+            return
+        column = table.column(self._column)
+        if not pa.types.is_string(column.type):
+            self._missing = []
+            return
+        # Looking for one type ends where it is found, which costs nothing as a rule.
+        self._missing = [type_ for type_ in self._missing if pc.index(column, pa.scalar(type_)).as_py() < 0]
+        if self._missing and len(self._known) < MOST_TYPES:
+            self._known |= dict.fromkeys(column.unique().slice(0, MOST_TYPES).to_pylist())
+
+    def notes(self, is_empty: bool) -> Iterator[str]:
+        if not self._missing or not self._known or self._column is None:
+            return
         way_out = said(python="type_column=None", shell="--type-column with another column")
-        is_alone = f" If the column '{printable(name)}' does not tell the type of an event, use {way_out}."
-        is_asked = len(wanted) == 1 and name != TYPE_OF_EVENT
-        yield from (note + (is_alone if is_asked else "") for note in notes)
+        is_alone = f" If the column '{printable(self._column)}' does not tell the type of an event, use {way_out}."
+        is_asked = len(self._wanted) == 1 and self._column != TYPE_OF_EVENT
+        for note in missing_types(self._missing, list(self._known), is_empty):
+            yield note + (is_alone if is_asked else "")
 
 
 def missing_types(missing: list[str], types: list[str | None], is_empty: bool) -> Iterator[str]:

@@ -188,8 +188,14 @@ class CheckedProgress:
 
         `now`: a time up to which all events are there.
         """
-        budget = self._engine.budget = Budget(self._plan.limits, table.num_rows)
         writer = RowWriter(self._plan, self._query.measures, Meter(), with_times, row_order=row_order)
+        return self.written(table, is_last, writer, Budget(self._plan.limits, table.num_rows), now)
+
+    def written(
+        self, table: pa.Table, is_last: bool, writer: RowWriter, budget: Budget, now: Time | None = None
+    ) -> Iterator[ResultBatch]:
+        """The same, with rows that are made so, and a budget that may be for more than this piece."""
+        self._engine.budget = budget
         parts = writer.parts(self._engine.feed(table, now, is_last), budget)
         if self._timeouts is not None:
             parts = chain(parts, writer.parts(self._timeouts.closed(table, now, is_last, budget), budget))

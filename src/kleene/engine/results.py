@@ -127,6 +127,7 @@ class RowWriter:
     with_times: bool = False
     id_columns: Sequence[str] | None = None
     row_order: RowOrder | None = None  # of row patterns, if it is wanted
+    placed_by: tuple[str, ...] = ()  # columns of events that tell where they stand, beyond one table
 
     def parts(self, all_found: Iterable[Found], budget: Budget) -> Iterator[Part]:
         """The rows of each thing found, made when they are asked for."""
@@ -158,7 +159,8 @@ class RowWriter:
             is_unmarked = mark_fields(self.plan) and not isinstance(
                 found, FoundMatches | FoundTimeouts | FoundRowTimeouts
             )
-            yield Part(_marked_batches(batches, self.plan) if is_unmarked else batches, found.is_settled)
+            batches = _marked_batches(batches, self.plan) if is_unmarked else batches
+            yield Part(_placed_batches(batches, found.table, self.placed_by), found.is_settled)
 
     @property
     def _row_pattern(self) -> AnalyzedRowPattern:
@@ -208,6 +210,22 @@ def _marked_batches(
         end = at + batch.table.num_rows
         yield replace(batch, table=marked(batch.table, plan, None if closes is None else closes[at:end]))
         at = end
+
+
+PLACED = "\0placed_"
+"""What the names begin with of columns that tell, beside each row, where the event stands that completes its match."""
+
+
+def _placed_batches(batches: Iterable[ResultBatch], events: pa.Table, names: Sequence[str]) -> Iterable[ResultBatch]:
+    return (_placed(batch, events, names) for batch in batches) if names else batches
+
+
+def _placed(batch: ResultBatch, events: pa.Table, names: Sequence[str]) -> ResultBatch:
+    assert batch.places is not None
+    table, places = batch.table, batch.places.astype(np.int64)
+    for number, name in enumerate(names):
+        table = table.append_column(f"{PLACED}{number}", values_at(events.column(name), places))
+    return replace(batch, table=table)
 
 
 MATCH_ID = "match_id"

@@ -17,6 +17,8 @@ from kleene.ir.evaluate import PlainValue, evaluate
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.query import Measure
 
+NUMBER = "\0number"
+"""A column that numbers events in their order over many tables; it is never given out."""
 POSITION = "\0position"
 """A column that every row has: where it stands in the table."""
 
@@ -83,7 +85,8 @@ def _column_names(query: AnalyzedRowPattern, columns: pa.Schema) -> tuple[list[s
     if query.rows_per_match is RowsPerMatch.EACH_ROW:
         return [name for name in columns.names if name not in query.hidden], []
     before = [*query.partition_columns, *query.order_columns]
-    return before, [name for name in columns.names if name not in before and name not in query.hidden]
+    not_after = {*before, *query.hidden, NUMBER}
+    return before, [name for name in columns.names if name not in not_after]
 
 
 def row_output_table(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow]) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pyarrow.compute as pc
 
 from kleene.analysis.row_pattern import SortColumn
 from kleene.errors import SchemaError, printable
+
+Array = np.ndarray[Any, Any]
 
 
 def sorted_table(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
@@ -66,6 +69,16 @@ def _are_in_order(keys: Sequence[tuple[pa.ChunkedArray, bool]]) -> bool:
         if not len(ties):
             break
     return True
+
+
+def order_numbers(column: pa.ChunkedArray) -> Array:
+    """Whole numbers in the same order as the values, which are numbers or times."""
+    if pa.types.is_floating(column.type):
+        bits = (column.to_numpy().astype(np.float64) + 0.0).view(np.int64)
+        return np.asarray(np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    return np.asarray(column.cast(pa.int64()).to_numpy())
 
 
 def _first(table: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:

@@ -69,6 +69,9 @@ def _opened(events: Any, what: str, mentioned: Container[str] | None) -> Source:
     if isinstance(events, pa.RecordBatchReader):
         return _of_table(events.read_all())
     # By name, so that asking imports nothing.
+    if type(events).__module__ == "kleene.scanning.scan":
+        whole: Source = events.source()
+        return whole
     if type(events).__module__ == "pyarrow._dataset":
         if hasattr(events, "schema"):
             return Source(events.schema, lambda names: events.to_table(columns=list(names)))
@@ -92,8 +95,8 @@ def _opened(events: Any, what: str, mentioned: Container[str] | None) -> Source:
     raise SchemaError(
         f"{what} is {shown(events)}, which Kleene cannot read as events",
         hint="Events can be a pyarrow Table, Dataset or RecordBatchReader, a pandas or polars frame, a DuckDB "
-        "relation, a Spark DataFrame, a list of dicts, the path of a Parquet, CSV or JSON file, anything else with the "
-        "Arrow C stream protocol, or a dict of such things by event type.",
+        "relation, a Spark DataFrame, a kleene.scan of files, a list of dicts, the path of a Parquet, Arrow, CSV or "
+        "JSON file, anything else with the Arrow C stream protocol, or a dict of such things by event type.",
     )
 
 

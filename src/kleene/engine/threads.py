@@ -43,7 +43,7 @@ def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Seque
     if plan.threads == 1:
         return call.in_shares(_OneThread())
     with ThreadPoolExecutor(plan.threads, "kleene") as pool:
-        return call.in_shares(_Pool(pool, plan.threads, call.budget))
+        return call.in_shares(Pool(pool, plan.threads, call.budget))
 
 
 def why_together(plan: Plan, rows: int | None = None) -> str | None:
@@ -155,7 +155,7 @@ class _OneThread:
         return list(map(function, items))
 
 
-class _Pool:
+class Pool:
     """Threads of one call. If one of them meets an error, the others end, and it is raised here."""
 
     def __init__(self, pool: ThreadPoolExecutor, count: int, budget: Budget) -> None:

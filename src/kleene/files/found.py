@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ class FileKind(Enum):
     PARQUET = "parquet"
     CSV = "csv"
     JSON = "json"
+    ARROW = "arrow"
 
 
 _KINDS = {
@@ -23,6 +24,9 @@ _KINDS = {
     ".json": FileKind.JSON,
     ".jsonl": FileKind.JSON,
     ".ndjson": FileKind.JSON,
+    ".arrow": FileKind.ARROW,
+    ".feather": FileKind.ARROW,
+    ".ipc": FileKind.ARROW,
 }
 _COMPRESSIONS = (".gz", ".bz2", ".zst")
 
@@ -60,7 +64,10 @@ def find_files(path: Path, zone: str = "UTC", form: Form | None = None) -> Event
     kinds = [kind for kind in by_kind if kind is not None]
     if len(kinds) == 1:
         return EventFiles(path, kinds[0], tuple(by_kind[kinds[0]]), zone, form or Form())
-    known = "Known endings: .parquet, .csv, .json, .jsonl, .ndjson (the last four also compressed, as .csv.gz)."
+    known = (
+        "Known endings: .parquet, .arrow, .feather, .ipc, and .csv, .json, .jsonl, .ndjson (these also compressed, as "
+        ".csv.gz)."
+    )
     if kinds:
         found = listed(kind.value for kind in kinds)
         raise SchemaError(f"the folder '{shown}' mixes kinds of files: {found}", hint="Give one kind at a time.")
@@ -82,11 +89,16 @@ def _is_data(file: Path, folder: Path) -> bool:
     return not hidden and file.is_file()
 
 
-def file_kind(path: Path) -> FileKind | None:
+def file_kind(path: PurePath) -> FileKind | None:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in _COMPRESSIONS:
         suffixes.pop()
     return _KINDS.get(suffixes[-1]) if suffixes else None
+
+
+def is_text(kind: FileKind) -> bool:
+    """Whether files of the kind must be read from the beginning to know where anything in them is."""
+    return kind in (FileKind.CSV, FileKind.JSON)
 
 
 def endings_of(kind: FileKind) -> list[str]:
@@ -104,6 +116,6 @@ def output_kind(path: Path) -> FileKind:
     if kind is None:
         raise SchemaError(
             f"cannot tell the format of '{printable(str(path))}'",
-            hint="End the name in .parquet, .csv or .json.",
+            hint="End the name in .parquet, .csv, .json or .arrow.",
         )
     return kind

@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 from kleene.errors import SchemaError, did_you_mean, listed, printable
 from kleene.files.csv_files import PLAIN, MisfitError, csv_batches, csv_table, settled_csv, warn_of_missing
-from kleene.files.found import EventFiles, FileKind, Form
+from kleene.files.found import EventFiles, FileKind, Form, is_text
 from kleene.files.json_files import json_batches, json_schema
 from kleene.files.types import common_column, common_table
 
@@ -29,6 +29,11 @@ def read_arrow(found: EventFiles) -> pa.Table:
             case FileKind.PARQUET:
                 paths, schema = [str(file) for file in found.files], file_schema(found)
                 table = pyarrow.dataset.dataset(paths, schema=schema, format=_PARQUET).to_table()
+            case FileKind.ARROW:
+                schema = file_schema(found)
+                table = pa.Table.from_batches(
+                    [one for file in found.files for one in arrow_batches(file, schema)], schema
+                )
             case FileKind.CSV:
                 table = pa.concat_tables(settled_csv(found.files, found.form, csv_table)[1])
                 warn_of_missing(table)
@@ -47,7 +52,7 @@ def _as_told(table: pa.Table, found: EventFiles) -> pa.Table:
                 f"'{printable(str(found.path))}' has no column '{printable(name)}' to convert",
                 hint=f"Columns: {listed(table.column_names)}.{did_you_mean(name, table.column_names)}",
             )
-        if found.kind is FileKind.PARQUET:
+        if not is_text(found.kind):
             number, column = table.column_names.index(name), table.column(name)
             try:
                 table = table.set_column(number, name, common_column(column.cast(type_), found.zone))
@@ -61,7 +66,9 @@ def file_schema(found: EventFiles) -> pa.Schema:
     """The columns as the files have them: of text files, with types that fit all their values."""
     with _told(found):
         if found.kind is FileKind.PARQUET:
-            schema = pa.unify_schemas(list(map(_parquet_schema, found.files)), promote_options="permissive")
+            schema = pa.unify_schemas(list(map(parquet_schema, found.files)), promote_options="permissive")
+        elif found.kind is FileKind.ARROW:
+            schema = pa.unify_schemas(list(map(_arrow_schema, found.files)), promote_options="permissive")
         elif found.kind is FileKind.CSV:
             schema, _ = settled_csv(found.files, found.form, _looked_through)
         else:
@@ -73,16 +80,51 @@ def file_schema(found: EventFiles) -> pa.Schema:
     return schema
 
 
-def _parquet_schema(file: Path) -> pa.Schema:
-    """The columns of the file; times in the old form of 96 bits are instants, which Arrow does not know."""
+def parquet_schema(file: Path) -> pa.Schema:
     with pyarrow.parquet.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
-        schema: pa.Schema = opened.schema_arrow.remove_metadata()
-        old = {
-            column.path
-            for column in map(opened.schema.column, range(len(opened.schema)))
-            if column.physical_type == "INT96"
-        }
+        return schema_of_parquet(opened)
+
+
+def schema_of_parquet(opened: pyarrow.parquet.ParquetFile) -> pa.Schema:
+    """The columns of the file; times in the old form of 96 bits are instants, which Arrow does not know."""
+    schema: pa.Schema = opened.schema_arrow.remove_metadata()
+    old = {
+        column.path
+        for column in map(opened.schema.column, range(len(opened.schema)))
+        if column.physical_type == "INT96"
+    }
     return pa.schema([f.with_type(pa.timestamp("us", "UTC")) if f.name in old else f.remove_metadata() for f in schema])
+
+
+def _arrow_schema(file: Path) -> pa.Schema:
+    with pa.memory_map(str(file)) as mapped:
+        return unencoded_schema(pa.ipc.open_file(mapped).schema)
+
+
+def unencoded_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns without what says how they are held in a file: dictionaries differ from file to file."""
+    types = (field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema)
+    return pa.schema(list(zip(schema.names, types, strict=True)))
+
+
+def arrow_batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches of an Arrow file by the names of their columns: NULL where the file has none."""
+    with pa.memory_map(str(file)) as mapped:
+        opened = pa.ipc.open_file(mapped)
+        for number in range(opened.num_record_batches):
+            yield from as_schema(pa.Table.from_batches([opened.get_batch(number)]), schema).to_batches()
+
+
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema, NULL where the table has none."""
+    there = set(table.column_names)
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in there
+        else pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def _looked_through(file: Path, schema: pa.Schema, form: Form) -> None:
@@ -90,10 +132,16 @@ def _looked_through(file: Path, schema: pa.Schema, form: Form) -> None:
         pass
 
 
-def text_batches(file: Path, kind: FileKind, schema: pa.Schema, form: Form = PLAIN) -> Iterator[pa.RecordBatch]:
-    """The rows of a CSV or JSON file; an error if a value does not fit the schema."""
+def file_batches(file: Path, kind: FileKind, schema: pa.Schema, form: Form = PLAIN) -> Iterator[pa.RecordBatch]:
+    """The rows of a file that is not Parquet; an error if a value does not fit the schema."""
     try:
-        yield from csv_batches(file, schema, form) if kind is FileKind.CSV else json_batches(file, schema)
+        match kind:
+            case FileKind.CSV:
+                yield from csv_batches(file, schema, form)
+            case FileKind.JSON:
+                yield from json_batches(file, schema)
+            case _:
+                yield from arrow_batches(file, schema)
     except MisfitError as misfit:
         raise SchemaError(
             str(misfit), hint=f"The columns come from the files that were there at the start: {_columns(schema)}."

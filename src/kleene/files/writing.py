@@ -1,4 +1,4 @@
-"""Rows to the text or the bytes of a file: Parquet, CSV or JSON lines, the same wherever they are written.
+"""Rows to the text or the bytes of a file: Parquet, Arrow, CSV or JSON lines, the same wherever they are written.
 
 A duration is a whole number of microseconds in Parquet, and ISO 8601 text (PT1H30M) in CSV and JSON. CSV has no nested
 values: structs and arrays are JSON in it.
@@ -38,6 +38,12 @@ def write_rows(schema: pa.Schema, batches: Iterable[pa.RecordBatch], kind: FileK
         with pyarrow.parquet.ParquetWriter(sink, plain) as writer:
             for batch in batches:
                 writer.write_table(pa.Table.from_batches([batch]).cast(plain, safe=False))
+                count += batch.num_rows
+        return count
+    if kind is FileKind.ARROW:
+        with pa.ipc.new_file(sink, schema) as arrow:
+            for batch in batches:
+                arrow.write_batch(batch)
                 count += batch.num_rows
         return count
     if kind is FileKind.CSV:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.errors import SchemaError, printable
 from kleene.files import EventFiles, FileKind, check_replaceable, endings_of, output_kind, replaced_folder
-from kleene.files.reading import file_schema, text_batches
+from kleene.files.reading import file_batches, file_schema
 from kleene.files.replacing import told
 from kleene.files.types import check_zone_fits, common_column, common_schema, common_type, holds, is_nanosecond
 from kleene.files.writing import write_rows
@@ -87,7 +87,7 @@ def _read_in_tasks(paths: DataFrame, found: EventFiles, schema: pa.Schema) -> Da
     def read(paths: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in paths:
             for path in batch.column(0).to_pylist():
-                for rows in text_batches(_local(path), kind, schema, form):
+                for rows in file_batches(_local(path), kind, schema, form):
                     columns = [common_column(pa.chunked_array([column]), zone) for column in rows.columns]
                     yield from pa.table(columns, schema=target).to_batches()
 

@@ -152,7 +152,7 @@ class Partitions:
         keys = table.select(self._names).take(pa.array(first[present]))
         found = np.full(count + 1, -1, np.int64)
         new: list[int] = []
-        for row, key in enumerate(_tuples(keys, len(present))):
+        for row, key in enumerate(key_tuples(keys, len(present))):
             if key not in self._numbers:
                 self._numbers[key] = len(self._numbers)
                 new.append(row)
@@ -194,11 +194,11 @@ class Partitions:
     def load_keys(self, table: pa.Table | None, count: int, part: str) -> None:
         """The keys that were saved, as many as there are partitions."""
         self.table, self._count = table, count
-        self._numbers = {key: number for number, key in enumerate(_tuples(table, count))}
+        self._numbers = {key: number for number, key in enumerate(key_tuples(table, count))}
         require((count if table is None else table.num_rows) == count == len(self._numbers), part)
 
 
-def _tuples(table: pa.Table | None, rows: int) -> list[tuple[Any, ...]]:
+def key_tuples(table: pa.Table | None, rows: int) -> list[tuple[Any, ...]]:
     """The keys; NaN is made equal to itself."""
     if table is None or not table.num_columns:
         return [()] * min(rows, 1)

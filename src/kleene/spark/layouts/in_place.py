@@ -30,7 +30,7 @@ from kleene.engine.pieces import (
     where_it_lay,
 )
 from kleene.engine.ranges import RangeEvents, Reach, is_choosing
-from kleene.engine.sorting import sorted_table
+from kleene.engine.sorting import order_numbers, sorted_table
 from kleene.engine.spilling import Sorter
 from kleene.engine.tasks import Array, Grouped, grouped_by, order_times, plain_errors
 from kleene.spark.candidates import CandidateFinder, Chooser, candidate_schema, choice_order, chosen_matches
@@ -45,7 +45,6 @@ from kleene.spark.tasks.order import (
     SORTED_AT_ONCE,
     TaskOrder,
     compacted,
-    order_numbers,
     places,
     ranks_of,
     sorted_tables,

@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
 from kleene.engine.ranges import RangeEvents, Reach
+from kleene.engine.sorting import order_numbers
 from kleene.engine.tasks import grouped_by
 from kleene.errors import ExecutionError
 from kleene.spark.candidates import CandidateFinder, candidate_schema, chosen_matches
@@ -32,7 +33,7 @@ from kleene.spark.notes import matched_and_counted, with_notes_of
 from kleene.spark.reads import Sort, comparable, events_read, group_of, handed_over, keys_of
 from kleene.spark.settings import explained
 from kleene.spark.tasks.groups import GroupPart, Groups, groups_of
-from kleene.spark.tasks.order import order_numbers, places, ranks_of
+from kleene.spark.tasks.order import places, ranks_of
 from kleene.spark.tasks.task import GroupTask
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kleene.analysis.row_pattern import SortColumn
 from kleene.engine.events import decoded
 from kleene.engine.matches import Array
-from kleene.engine.sorting import table_in_order
+from kleene.engine.sorting import order_numbers, table_in_order
 from kleene.engine.spilling import Sorter
 from kleene.spark.marks import GROUP
 
@@ -107,16 +107,6 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     if isinstance(value, dict):
         return (0, tuple(map(_as_tuple, value.values())))
     return (0, tuple(map(_as_tuple, value)) if isinstance(value, (list, tuple)) else value)
-
-
-def order_numbers(column: pa.ChunkedArray) -> Array:
-    """Whole numbers in the same order as the values."""
-    if pa.types.is_floating(column.type):
-        bits = (column.to_numpy().astype(np.float64) + 0.0).view(np.int64)
-        return np.asarray(np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
-    if pa.types.is_date32(column.type):
-        column = column.cast(pa.int32())
-    return np.asarray(column.cast(pa.int64()).to_numpy())
 
 
 def places(numbers: Array, ranks: Array) -> Array:

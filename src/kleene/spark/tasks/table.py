@@ -18,14 +18,14 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn
 from kleene.engine.attributes_by_type import with_own_attributes
 from kleene.engine.events import check_order_key
 from kleene.engine.rows import with_computed_keys
-from kleene.engine.sorting import table_in_order
+from kleene.engine.sorting import order_numbers, table_in_order
 from kleene.engine.tasks import key_codes, plain_errors
 from kleene.errors import ExecutionError, SchemaError, listed, printable
 from kleene.spark.hashing import key_digests
 from kleene.spark.marks import GROUP
 from kleene.spark.names import quoted
 from kleene.spark.tasks.groups import AT_ONCE, GroupMatcher, GroupPart, Groups
-from kleene.spark.tasks.order import has_order_numbers, order_numbers
+from kleene.spark.tasks.order import has_order_numbers
 from kleene.spark.tasks.task import Task
 
 _ROW = "__kleene_row"

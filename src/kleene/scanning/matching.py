@@ -1,0 +1,147 @@
+"""Pieces of a scan to the rows of its matches.
+
+Each thread has a progress of its own, which takes the events of some keys through all pieces; without a key there is
+one. While they match a piece, the next one is read. Beside each row stands what tells the place of the event that
+completes its match, so that rows can be put in output order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.budget import Budget
+from kleene.engine.compiled.meter import Meter
+from kleene.engine.event_types import MissingTypes
+from kleene.engine.progress import CheckedProgress, PreparedQuery
+from kleene.engine.results import RowWriter
+from kleene.engine.row_output import NUMBER
+from kleene.engine.threads import Pool
+from kleene.engine.ties import IN_PROCESS, TieCounter, tie_rule
+from kleene.ir.options import Timeouts
+from kleene.plan.plan import ByKey, Plan
+from kleene.scanning.shares import KeyShares
+from kleene.scanning.sweep import made_ahead
+
+
+class PieceMatcher:
+    """A plan made ready for pieces, whose columns are the given ones and the number of each event.
+
+    What is to be told of the events is known when all have come.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        columns: pa.Schema,
+        order_columns: Sequence[str],
+        has_tie_break: bool,
+        id_columns: Sequence[str] | None,
+        budget: Budget,
+    ) -> None:
+        self.plan, self.budget = plan, budget
+        self._columns = columns.append(pa.field(NUMBER, pa.int64()))
+        self._prepared = PreparedQuery(plan, self._columns, order_columns)
+        self._order_columns, self._id_columns = tuple(order_columns), id_columns
+        self._rule = tie_rule(plan, tuple(columns.names), has_tie_break)
+        self._ties, self._types = 0, MissingTypes(plan)
+        self._is_empty = True
+
+    # --- in the order of time: events are numbered as they come ---
+
+    def in_order(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The rows of pieces that follow one another, each with the number of the event that completes its match."""
+        shares = _shares_of(self.plan)
+        progresses = [CheckedProgress(self._prepared) for _ in range(shares.count)]
+        writer, budgets = self._writer(NUMBER), self.budget.for_threads(shares.count)
+
+        def fed(parts: Sequence[pa.Table], is_last: bool, share: int) -> list[pa.Table]:
+            if not parts[share].num_rows and not is_last:
+                return []
+            found = progresses[share].written(parts[share], is_last, writer, budgets[share])
+            return [batch.table for batch in found if batch.table.num_rows]
+
+        with self._threads(shares.count) as pool, made_ahead(self._numbered(pieces, shares)) as ready:
+            for rows, parts in ready:
+                yield from self._given(pool.map(partial(fed, parts, False), range(shares.count)))
+                self.budget.passed(rows)
+            yield from self._given(pool.map(partial(fed, [self._empty] * shares.count, True), range(shares.count)))
+
+    def _numbered(self, pieces: Iterator[pa.Table], shares: KeyShares) -> Iterator[tuple[int, list[pa.Table]]]:
+        """How many events each piece has, and those of each share."""
+        counter = None if self._rule is None else TieCounter(self._rule)
+        first = 0
+        for table in pieces:
+            if counter is not None:
+                counter.add(table)
+            self._types.look_at(table)
+            numbers = pa.array(np.arange(first, first + table.num_rows))
+            first += table.num_rows
+            yield table.num_rows, shares.split(table.append_column(NUMBER, numbers))
+        self._ties += 0 if counter is None else counter.finish()
+
+    # --- by groups of keys: events have the numbers that they have in the input ---
+
+    def by_groups(self, groups: Sequence[Callable[[], Iterator[pa.Table]]]) -> Iterator[pa.Table]:
+        """The rows of groups that have no key in common: pieces that follow one another, made when they are needed.
+
+        Beside each row stand the order columns and the number of the event that completes its match.
+        """
+        threads = min(self.plan.threads, len(groups))
+        writer, budgets = self._writer(*self._order_columns, NUMBER), self.budget.for_threads(threads)
+
+        def matched(group: int) -> list[pa.Table]:
+            progress, found = CheckedProgress(self._prepared), list[pa.Table]()
+            counter = None if self._rule is None else TieCounter(self._rule)
+            budget = budgets[group % threads]
+            for piece in groups[group]():
+                if counter is not None:
+                    counter.add(piece)
+                self._types.look_at(piece)
+                found += [batch.table for batch in progress.written(piece, False, writer, budget)]
+                self.budget.passed(piece.num_rows)
+            found += [batch.table for batch in progress.written(self._empty, True, writer, budget)]
+            self._ties += 0 if counter is None else counter.finish()
+            return [table for table in found if table.num_rows]
+
+        with self._threads(threads) as pool:
+            for at in range(0, len(groups), threads):
+                yield from self._given(pool.map(matched, range(at, min(at + threads, len(groups)))))
+
+    # --- both ---
+
+    def notes(self) -> list[str]:
+        """What is to be told of the events, once all rows were taken."""
+        told = [] if self._rule is None or not self._ties else [self._rule.told(self._ties, IN_PROCESS)]
+        return [*told, *self._types.notes(self._is_empty)]
+
+    @contextmanager
+    def _threads(self, count: int) -> Iterator[Pool]:
+        with ThreadPoolExecutor(count, "kleene") as threads:
+            yield Pool(threads, count, self.budget)
+
+    def _writer(self, *placed_by: str) -> RowWriter:
+        return RowWriter(self.plan, self._prepared.measures, Meter(), id_columns=self._id_columns, placed_by=placed_by)
+
+    def _given(self, found: Sequence[Sequence[pa.Table]]) -> Iterator[pa.Table]:
+        for tables in found:
+            self._is_empty = self._is_empty and not tables
+            yield from tables
+        self.budget.check_time()
+
+    @property
+    def _empty(self) -> pa.Table:
+        return self._columns.empty_table()
+
+
+def _shares_of(plan: Plan) -> KeyShares:
+    # The last of all events tells which runs are out of time, so that these are found together.
+    is_apart = isinstance(plan.split, ByKey) and plan.timeouts is Timeouts.NONE
+    names = plan.split.columns if isinstance(plan.split, ByKey) else ()
+    return KeyShares(names, isinstance(plan.query, AnalyzedRowPattern), plan.threads if is_apart else 1)
