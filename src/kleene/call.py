@@ -295,6 +295,8 @@ def input_of(events: Any) -> Input:
         return input_of(events.inputs)
     if not is_spark(events):
         return Input.TABLE
+    if is_scan(events):
+        return Input.FRAME
     is_stream = spark_module("layouts.stream").is_stream(as_spark(events))
     return Input.STREAM if is_stream else Input.FRAME
 

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from kleene.errors import UnsupportedError, shown
 from kleene.options.checks import checked_choice, checked_count, checked_flag
 
-LAYOUTS = ("auto", "shuffled", "presorted", "ranges", "in place")
+LAYOUTS = ("auto", "shuffled", "presorted", "ranges", "in place", "files")
 MOST_RANGES = 4096
 
 
@@ -27,7 +27,8 @@ class SparkOptions:
         is no key, into ranges that are matched apart (RIP 2013). "shuffled" never cuts. "ranges" always cuts, and a
         query that cannot be cut is an error. "presorted" says that the events of a key stand together in one Spark
         partition, in order: nothing is shuffled or sorted. "in place" says that the files of the input follow one
-        another in time: they are matched where they lie. Matching checks what the last two say.
+        another in time: they are matched where they lie. "files" says that the DataFrame is nothing but Parquet files
+        that do: tasks read them with Arrow, as those of a `kleene.scan`. Matching checks what the last three say.
     ranges: with "ranges", how many ranges each key is cut into.
     range_size: with "auto" or "ranges", about how many events a range has.
     pushdown: whether Spark leaves out events that the query cannot use before they travel.

@@ -15,15 +15,18 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.event_types import MissingTypes
+from kleene.engine.needs import useful_event
 from kleene.engine.progress import CheckedProgress, PreparedQuery
 from kleene.engine.results import RowWriter
 from kleene.engine.row_output import NUMBER
 from kleene.engine.threads import Pool
 from kleene.engine.ties import IN_PROCESS, TieCounter, tie_rule
+from kleene.engine.useful import only_useful
 from kleene.ir.options import Timeouts
 from kleene.plan.plan import ByKey, Plan
 from kleene.scanning.shares import KeyShares
@@ -52,6 +55,7 @@ class PieceMatcher:
         self._rule = tie_rule(plan, tuple(columns.names), has_tie_break)
         self._ties, self._types = 0, MissingTypes(plan)
         self._is_empty = True
+        self._useful = useful_event(plan.query) if isinstance(plan.query, AnalyzedQuery) else None
 
     # --- in the order of time: events are numbered as they come ---
 
@@ -83,7 +87,8 @@ class PieceMatcher:
             self._types.look_at(table)
             numbers = pa.array(np.arange(first, first + table.num_rows))
             first += table.num_rows
-            yield table.num_rows, shares.split(table.append_column(NUMBER, numbers))
+            of_use = only_useful(table.append_column(NUMBER, numbers), self._useful)
+            yield table.num_rows, shares.split(of_use)
         self._ties += 0 if counter is None else counter.finish()
 
     # --- by groups of keys: events have the numbers that they have in the input ---
@@ -104,6 +109,7 @@ class PieceMatcher:
                 if counter is not None:
                     counter.add(piece)
                 self._types.look_at(piece)
+                piece = only_useful(piece, self._useful)
                 found += [batch.table for batch in progress.written(piece, False, writer, budget)]
                 self.budget.passed(piece.num_rows)
             found += [batch.table for batch in progress.written(self._empty, True, writer, budget)]

@@ -81,7 +81,7 @@ class Scan:
         inside = [name for name in footer.schema.names if name in wanted.names]
         rows = sum(block.rows for block in blocks)
         with unreadable(file, self.found.kind), open_file(self.found.filesystem, file) as opened:
-            if footer.parquet is not None:
+            if self.found.kind is FileKind.PARQUET:
                 with pq.ParquetFile(
                     opened, metadata=footer.parquet, coerce_int96_timestamp_unit="us", pre_buffer=False
                 ) as parquet:

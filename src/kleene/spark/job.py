@@ -33,17 +33,19 @@ from kleene.ir.query import QueryDefinition
 from kleene.ir.text import expression_text
 from kleene.options import SparkOptions, StreamOptions
 from kleene.plan.plan import ByKey, Plan
+from kleene.scanning.scan import Scan
 from kleene.schema import TimestampType
 from kleene.spark.clock import with_clock
 from kleene.spark.closing import closed_only
 from kleene.spark.foreign_code import check_definition
-from kleene.spark.layouts.choosing import Layout, choose_layout
+from kleene.spark.layouts.choosing import Layout, choose_layout, choose_scan_layout
 from kleene.spark.layouts.stream import choose_stream, is_stream, joined, upstream_of, upstream_of_events
 from kleene.spark.names import distinctly_named
 from kleene.spark.nested import with_nested
 from kleene.spark.notes import with_notes_of
 from kleene.spark.output import MATCH_ORDER, Output
 from kleene.spark.reads import Reads
+from kleene.spark.scans import frame_of, scan_of_frame
 from kleene.spark.schema import has_map
 from kleene.spark.source import SparkInput, prepare_rows, read_frames, session_zone, with_keys
 from kleene.spark.together import read_together
@@ -85,7 +87,9 @@ class Job:
         return found if named is found else with_notes_of([found], named)
 
 
-def make_job(call: Call, events: Events | Together, *, is_read: bool = False, allow_jvm_calls: bool = False) -> Job:
+def make_job(
+    call: Call, events: Events | Together | Scan, *, is_read: bool = False, allow_jvm_calls: bool = False
+) -> Job:
     """The job, of which nothing runs yet.
 
     In a program, a query may read several streams together, of which those that queries make are their jobs. A result
@@ -94,6 +98,11 @@ def make_job(call: Call, events: Events | Together, *, is_read: bool = False, al
     if isinstance(events, Together):
         return _job_on_streams(call, events, is_read)
     given, order = call.spark or SparkOptions(), call.order
+    scanned = None
+    if isinstance(events, Scan):
+        scanned, events = events, frame_of(events)
+    elif given.layout == "files":
+        scanned = _scanned(events)
     is_streaming, on_stream = is_stream(events), call.stream or StreamOptions()
     warn(zone_notes(call.definition, events))
     events, nested = with_nested(events, call.definition, order)
@@ -104,6 +113,8 @@ def make_job(call: Call, events: Events | Together, *, is_read: bool = False, al
         if is_streaming:
             upstream = upstream_of_events(events, reads.time_column, on_stream)
             return choose_stream(frame, plan, reads, output, on_stream, upstream)
+        if scanned is not None:
+            return choose_scan_layout(scanned, frame, plan, reads, given)
         return choose_layout(frame, plan, reads, given)
 
     if is_row_pattern(call.definition):
@@ -117,6 +128,14 @@ def make_job(call: Call, events: Events | Together, *, is_read: bool = False, al
         return _job_on_rows(call, events, nested, choose, is_streaming)
     source = read_frames(events, order, call.type_column, call.definition, nested, call.schema)
     return _job_on_events(call, source, is_read, choose)
+
+
+def _scanned(events: Events) -> Scan:
+    if isinstance(events, Mapping):
+        raise UnsupportedError(
+            "layout='files' is for one DataFrame, but several inputs were given", hint="Leave the layout out."
+        )
+    return scan_of_frame(events)
 
 
 def _job_on_streams(call: Call, events: Together, is_read: bool) -> Job:

@@ -14,6 +14,8 @@ from kleene.engine.ranges import Reach, Uncut, reach_of
 from kleene.errors import UnsupportedError
 from kleene.options import SparkOptions
 from kleene.plan.plan import Plan
+from kleene.scanning.scan import Scan
+from kleene.spark.layouts.files import Files, files_or_reason
 from kleene.spark.layouts.in_place import InPlace
 from kleene.spark.layouts.presorted import Presorted
 from kleene.spark.layouts.ranges import Ranges
@@ -22,7 +24,7 @@ from kleene.spark.layouts.slots import Cutting
 from kleene.spark.layouts.stream import Stream
 from kleene.spark.reads import Reads, Sort, choose_sort
 
-Layout = Shuffled | Presorted | Ranges | InPlace | Stream
+Layout = Shuffled | Presorted | Ranges | InPlace | Files | Stream
 
 RANGE_SIZE = 1 << 18
 LEAST_BYTES, LEAST_BYTES_BY_KEY = 32 << 20, 512 << 20
@@ -54,6 +56,23 @@ def choose_layout(frame: DataFrame, plan: Plan, reads: Reads, given: SparkOption
     size, count = given.range_size or RANGE_SIZE, given.ranges
     least = 1 if count else size if given.range_size else 2 * size
     return Ranges(sort, Cutting(reach, reads.type_of(reads.time_column), least, size, count, partitions))
+
+
+def choose_scan_layout(whole: Scan, frame: DataFrame, plan: Plan, reads: Reads, given: SparkOptions) -> Layout:
+    """The layout of a job on files: in place where they follow one another in time, else as any DataFrame."""
+    if given.layout not in ("auto", "files", "in place"):
+        return choose_layout(frame, plan, reads, given)
+    sort = choose_sort(reads)
+    try:
+        found = files_or_reason(whole, plan, reads, sort, in_place_reach(plan, sort))
+        reason = found if isinstance(found, str) else ""
+    except UnsupportedError as error:
+        found, reason = "", error.message
+    if isinstance(found, Files):
+        return found
+    if given.layout != "auto":
+        raise UnsupportedError(f"the files cannot be matched where they lie: {reason}", hint="Leave the layout out.")
+    return Shuffled(sort, f"not in place: {reason}")
 
 
 def in_place_reach(plan: Plan, sort: Sort) -> Reach:

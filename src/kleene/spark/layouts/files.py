@@ -1,0 +1,112 @@
+"""Files where they lie: tasks read them with Arrow and match them in place. What travels is matches, and edges.
+
+It is the layout in place, but for its first pass: no row of the input becomes one of Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from kleene.engine.compiled.failures import GaveUpError
+from kleene.engine.ranges import Reach
+from kleene.engine.sorting import sorted_table
+from kleene.engine.useful import only_useful
+from kleene.plan.plan import Plan
+from kleene.scanning.blocks import Block
+from kleene.scanning.order import TimedBlock, timed_blocks
+from kleene.scanning.scan import Scan, counted
+from kleene.scanning.skipping import useful_blocks
+from kleene.spark.layouts.in_place import InPlace, PieceTask
+from kleene.spark.reads import Reads, Sort
+from kleene.spark.scans import FileReader, dealt, reading_frame
+
+if TYPE_CHECKING:
+    from kleene.spark.job import Job
+
+MOST_TOGETHER = 1 << 22
+"""Blocks that overlap in time are read by one task, up to so many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files(InPlace):
+    reader: FileReader
+    reason: str
+    skipped: int
+
+    def travelled(self, job: Job) -> DataFrame:
+        given = {field.name: getattr(piece, field.name) for piece in [self.task(job)] for field in fields(piece)}
+        task = FileTask(**given, reader=self.reader)
+        return reading_frame(job.frame.sparkSession, self.reader, task, task.travelling)
+
+    def lines(self, job: Job) -> list[str]:
+        tasks = f"files      {counted(len(self.reader.tasks), 'task')} read them with Arrow, {self.reason}"
+        skipped = (
+            [f"skipped    {counted(self.skipped, 'block')}, in which no event can be of use, by their bounds"]
+            if self.skipped
+            else []
+        )
+        return [tasks, *skipped, *InPlace.lines(self, job)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTask(PieceTask):
+    """The first pass over files; what arrives is the number of a task."""
+
+    reader: FileReader
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            yield from self.of_partition(self._read(number), number)
+
+    def _read(self, number: int) -> Iterator[pa.RecordBatch]:
+        for table in self.reader.tables(number, self.reads.columns.names):
+            # Every event has an order key here: that is known by the bounds of its block.
+            in_order = sorted_table(only_useful(table, self.reads.useful), (self.reads.time_column,))
+            yield from in_order.combine_chunks().to_batches()
+
+
+def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Reach) -> Files | str:
+    """The layout of a scan, if its files can be matched where they lie; else why not."""
+    computed = next((name for name in reads.columns.names if name not in whole.columns.names), None)
+    if whole.is_text:
+        return "text files do not tell the times of their events"
+    if computed is not None:
+        return "Spark computes some of what the query reads"
+    skipped = useful_blocks(whole.blocks, whole.bounds, reads.useful)
+    time = reads.time_column
+    bounds = [whole.bounds(block, time) or whole.measured_bounds(block, time) for block in skipped.read]
+    if any(bound.nulls != 0 for bound in bounds):
+        return "some events may have no order key"  # the shuffle counts them
+    try:
+        timed = timed_blocks(skipped.read, bounds, plan.query, time)
+    except GaveUpError:
+        return "some times are too large to be compared"
+    groups = _overlapping(timed)
+    most = max((sum(block.rows for block in group) for group in groups), default=0)
+    if most > MOST_TOGETHER and len(max(groups, key=len)) > 1:
+        return f"blocks of {most:,} events overlap in time"
+    files = len({block.file for block in skipped.read})
+    follow = f"{counted(files, 'file')} follow{'s' if files == 1 else ''} one another in time"
+    if files == 1:
+        follow = "the file is in the order of time"
+    if len(groups) < len(skipped.read):
+        follow += ", but for blocks that overlap and are read together"
+    return Files(sort, reach, FileReader.of(whole, dealt(groups)), f"in place, because {follow}", skipped.skipped)
+
+
+def _overlapping(timed: list[TimedBlock]) -> list[tuple[Block, ...]]:
+    """Blocks that have times in common, directly or by way of others."""
+    groups: list[list[Block]] = []
+    latest = None
+    for one in timed:
+        if latest is not None and one.low < latest:
+            groups[-1].append(one.block)
+        else:
+            groups.append([one.block])
+        latest = one.high if latest is None else max(latest, one.high)
+    return [tuple(group) for group in groups]
