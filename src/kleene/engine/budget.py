@@ -142,6 +142,9 @@ class Budget:
         with self._used.lock:
             self._used.passed += events
             self._used.reached.clear()
+            reached = self._used.passed
+        if self._watcher is not None:
+            self._watcher(reached, self._events, f"{self._used.found:,} matches so far")
 
     @property
     def is_out_of_time(self) -> bool:

@@ -20,7 +20,7 @@ from kleene.errors import SchemaError, printable
 from kleene.files import FileKind
 from kleene.files.reading import schema_of_parquet, unencoded_schema
 from kleene.files.types import common_column
-from kleene.scanning.found import ScanFile
+from kleene.scanning.found import ScanFile, named
 
 AT_ONCE = 16
 """Footers that are read at the same time: most of it is waiting."""
@@ -109,9 +109,9 @@ class unreadable:  # noqa: N801  # reads as a word where it is used
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, (pa.ArrowException, OSError)) and not isinstance(error, SchemaError):
             words = (str(error).splitlines() or [type(error).__name__])[0]
-            path = printable(self._file.path)
+            path = named(self._file.path)
             raise SchemaError(
-                f"'{path}' cannot be read as {self._kind.value}: {printable(words, 300)}",
+                f"{path} cannot be read as {self._kind.value}: {printable(words, 300)}",
                 hint="Is the file whole? A writer that is still at work, or was stopped, leaves half a file.",
             ) from None
 
@@ -119,11 +119,11 @@ class unreadable:  # noqa: N801  # reads as a word where it is used
 def open_file(filesystem: pafs.FileSystem, file: ScanFile) -> pa.NativeFile:
     """The file, if it is still the one that was found."""
     [now] = filesystem.get_file_info([file.path])
-    path = printable(file.path)
+    path = named(file.path)
     if now.type != pafs.FileType.File:
-        raise SchemaError(f"the file '{path}' is gone: it was there when the scan was made", hint="Make the scan anew.")
+        raise SchemaError(f"the file {path} is gone: it was there when the scan was made", hint="Make the scan anew.")
     if now.size != file.size or now.mtime_ns != file.modified:
-        raise SchemaError(f"the file '{path}' has changed since the scan was made", hint="Make the scan anew.")
+        raise SchemaError(f"the file {path} has changed since the scan was made", hint="Make the scan anew.")
     # A map of the file lets columns that are not asked for lie; other places are read as they come.
     return (
         pa.memory_map(file.path)

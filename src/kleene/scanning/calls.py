@@ -106,7 +106,7 @@ class ScanCall:
         return bool(self.opened.call.order.tie_break)
 
     def budget(self, is_whole: bool = False) -> Budget:
-        return Budget(self.plan.limits, self.opened.scan.rows, is_whole)
+        return Budget(self.plan.limits, sum(block.rows for block in self.choice.skipped.read), is_whole)
 
     def matcher(self, budget: Budget) -> PieceMatcher:
         order = self.opened.order_columns

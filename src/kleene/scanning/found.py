@@ -22,7 +22,8 @@ from kleene.files import FileKind, endings_of, file_kind
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What Hive and Spark call the folder of rows whose value is NULL."""
-Value = str | int | None
+LONGEST = 500
+"""Letters of a path that messages show: the end of it tells the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class Found:
     filesystem: pafs.FileSystem
     files: tuple[ScanFile, ...]
     folders: pa.Schema  # the columns that folders are
+
+
+def named(path: str) -> str:
+    """The path as messages name it."""
+    return f"'{printable(path, LONGEST)}'"
 
 
 def find(source: Any, kind: FileKind | None, filesystem: pafs.FileSystem | None, with_folders: bool) -> Found:
@@ -112,7 +118,8 @@ def _infos(filesystem: pafs.FileSystem, path: str, kind: FileKind | None) -> Ite
             base, pattern = _split_pattern(path)
             if not pattern:
                 raise SchemaError(
-                    f"there is no file or folder '{printable(path)}'", hint=_neighbours(filesystem, path) or None
+                    f"there is no file or folder {named(path)}",
+                    hint=_neighbours(filesystem, path) or None,
                 )
             wanted = _pattern(pattern)
             if filesystem.get_file_info([base])[0].type == pafs.FileType.Directory:
@@ -120,7 +127,7 @@ def _infos(filesystem: pafs.FileSystem, path: str, kind: FileKind | None) -> Ite
                     if wanted.fullmatch(one.path[len(base) :].lstrip("/")) and not _is_hidden(one.path, base):
                         yield one, base
     except (pa.ArrowException, OSError) as error:
-        raise SchemaError(f"'{printable(path)}' cannot be read: {_first_line(error)}") from None
+        raise SchemaError(f"{named(path)} cannot be read: {_first_line(error)}") from None
 
 
 def _below(filesystem: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
@@ -173,7 +180,7 @@ def _one_kind(paths: list[str], names: Sequence[Any], given: FileKind | None) ->
         )
     if paths:
         raise SchemaError(
-            f"nothing tells the format of '{printable(paths[0])}'",
+            f"nothing tells the format of {named(paths[0])}",
             hint=f"Say it: format='parquet'. It can be {listed(kind.value for kind in FileKind)}; known endings are "
             f"{listed(ending for kind in FileKind for ending in endings_of(kind) if ending.count('.') == 1)}.",
         )
@@ -222,7 +229,7 @@ def _typed(values: Sequence[Mapping[str, str | None]], paths: Sequence[str]) -> 
     odd = next((path for path, own in zip(paths, values, strict=True) if list(own) != names), None)
     if odd is not None:
         raise SchemaError(
-            f"the folders of '{printable(paths[0])}' say {listed(names) or 'nothing'}, and those of '{printable(odd)}' "
+            f"the folders of {named(paths[0])} say {listed(names) or 'nothing'}, and those of {named(odd)} "
             "something else",
             hint="Scan one tree of folders at a time, or use partitioning=None, which reads nothing from their names.",
         )

@@ -20,7 +20,7 @@ from kleene.files.found import is_text
 from kleene.files.types import common_column, common_schema
 from kleene.options.checks import checked_choice
 from kleene.scanning.blocks import Block, Bounds, Footer, blocks_of, open_file, read_footers, told_bounds, unreadable
-from kleene.scanning.found import Found, ScanFile, find
+from kleene.scanning.found import Found, ScanFile, find, named
 
 Report = Callable[[int, int, str], None]
 
@@ -89,7 +89,7 @@ class Scan:
             else:
                 read = _arrow_table(opened, numbers, inside)
             if read is not None and read.num_rows != rows:
-                raise SchemaError(f"the file '{printable(file.path)}' has changed since the scan was made")
+                raise SchemaError(f"the file {named(file.path)} has changed since the scan was made")
         given = dict(file.values)
         columns = {name: common_column(read.column(name), "UTC") for name in inside} if read is not None else {}
         columns |= {
@@ -186,7 +186,7 @@ def _of_files(found: Found, given: pa.Schema | None = None) -> Scan:
         footers = tuple(read_footers(found.filesystem, found.files, found.kind))
         own = _one_schema(found.files, [footer.schema for footer in footers])
     if not len(own):
-        raise SchemaError(f"'{printable(found.files[0].path)}' is empty, so its columns are unknown")
+        raise SchemaError(f"{named(found.files[0].path)} is empty, so its columns are unknown")
     common = common_schema(own if given is None else given)
     folders = [field for field in found.folders if field.name not in common.names]
     return Scan(found, pa.schema([*common, *folders]), footers, blocks_of(footers))
@@ -203,9 +203,10 @@ def _one_schema(files: Sequence[ScanFile], schemas: Sequence[pa.Schema]) -> pa.S
                 (field for field in own if field.name in whole.names and _differ(whole.field(field.name), field)), None
             )
             what = "other columns" if odd is None else f"'{printable(odd.name)}' as {odd.type}"
-            first = "" if odd is None else f"; '{printable(files[0].path)}' has it as {whole.field(odd.name).type}"
+            first = "" if odd is None else f"; {named(files[0].path)} has it as {whole.field(odd.name).type}"
             raise SchemaError(
-                f"the file '{printable(file.path)}' has {what}{first}", hint="Scan files of one schema at a time."
+                f"the file {named(file.path)} has {what}{first}",
+                hint="Scan files of one schema at a time.",
             ) from None
     return whole
 
