@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-spark bench-stream bench-windows \
+.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -111,6 +111,9 @@ bench-results: $(STAMP) ## Measure what results cost in memory: in batches, and 
 
 bench-rip: $(STAMP) ## Repeat the experiments of RIP 2013: run-based and state-based parallelism, in threads @ long
 	$(BIN)/python benchmarks/rip.py
+
+bench-scans: check-java $(STAMP) ## Measure files matched where they lie: in process, on Spark, growth, memory @ long
+	$(BIN)/python benchmarks/scans.py
 
 bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, beside loops by hand, ranges, memory, growth @ long
 	$(BIN)/python benchmarks/spark.py

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from kleene.analysis.row_pattern import is_row_pattern
 from kleene.api import Query, last_notes
 from kleene.cli.console import note_warning, notes
-from kleene.cli.reading import Inputs, read_tables, size_of
+from kleene.cli.reading import Inputs, read_tables, scan_of, size_of
 from kleene.cli.showing import Result, Screen
 from kleene.engine.event_types import missing_types
 from kleene.errors import (
@@ -27,6 +27,7 @@ from kleene.errors import (
 from kleene.files import write_arrow
 from kleene.ir.pattern import variables_in
 from kleene.program import Program
+from kleene.watching import show_progress
 
 IN_PROCESS_BELOW = 256 << 20
 """Bytes of input up to which Spark takes longer to start than this process to match."""
@@ -48,9 +49,10 @@ def choose_place(files: Inputs, on_spark: bool, in_process: bool) -> tuple[bool,
 def match_in_process(
     queries: Program, files: Inputs, options: dict[str, Any], paths: dict[str, Path], screen: Screen
 ) -> int:
-    events = read_tables(files)
     total = 0
-    for name, table in _local_results(queries, events, options).items():
+    with show_progress(notes.is_terminal):
+        results = _local_results(queries, files, options)
+    for name, table in results.items():
         if name in paths:
             write_arrow(table, paths[name])
         result = Result(name, table.schema, table.num_rows, screen.first_of(table))
@@ -59,10 +61,15 @@ def match_in_process(
     return total
 
 
-def _local_results(queries: Program, events: Any, options: dict[str, Any]) -> dict[str, Any]:
+def _local_results(queries: Program, files: Inputs, options: dict[str, Any]) -> dict[str, Any]:
+    [query, *others] = queries.queries
+    is_alone = not others and not query.definition.from_streams
+    scanned = scan_of(files) if is_alone else None
+    if scanned is not None:
+        return {queries.names[0]: query.match(scanned, **options)}
     if "timeouts" not in options:
-        return queries.match(events, **options)
-    return {queries.names[0]: _single(queries).match(events, **options)}
+        return queries.match(read_tables(files), **options)
+    return {queries.names[0]: _single(queries).match(read_tables(files), **options)}
 
 
 def _single(queries: Program) -> Query:

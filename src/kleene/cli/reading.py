@@ -15,9 +15,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kleene.api import Query, match_recognize, regex
+from kleene.api import Query, match_recognize, regex, scan
 from kleene.errors import AnalysisError, QuerySyntaxError, SchemaError, UnsupportedError, listed, printable
 from kleene.files import EventFiles, Form, find_files, read_arrow
+from kleene.files.found import is_text
 from kleene.ir.written import Written
 from kleene.options.schema import Schema, schema_of_pairs
 from kleene.program import Program, program, with_values
@@ -210,6 +211,13 @@ def read_tables(files: Inputs) -> Any:
     if isinstance(files, dict):
         return {name: read_arrow(part) for name, part in files.items()}
     return read_arrow(files)
+
+
+def scan_of(files: Inputs) -> Any:
+    """The files as a scan, which reads them piece by piece; None where something about them was told."""
+    if isinstance(files, dict) or is_text(files.kind) or files.zone != "UTC" or files.form != PLAIN:
+        return None
+    return scan([str(file) for file in files.files], format=files.kind.value, partitioning=None)
 
 
 def read_hints(given: list[str]) -> dict[str, str] | None:

@@ -41,6 +41,11 @@ class MissingTypes:
             self._wanted = list(dict.fromkeys(type_ for types in parts for type_ in types))
         self._missing = list(self._wanted)
 
+    @property
+    def column(self) -> str | None:
+        """The column to look at, as long as a type is missing."""
+        return self._column if self._missing else None
+
     def look_at(self, table: pa.Table) -> None:
         if self._column is None or not self._missing or not table.num_rows:
             return

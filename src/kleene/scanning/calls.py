@@ -13,7 +13,7 @@ from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn, warn
 from kleene.call import Call
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.failures import GaveUpError
-from kleene.engine.event_types import type_notes
+from kleene.engine.event_types import MissingTypes
 from kleene.engine.needs import columns_read
 from kleene.engine.row_output import NUMBER
 from kleene.engine.run import Runner, result_schema
@@ -42,6 +42,9 @@ from kleene.scanning.ways import (
 )
 from kleene.watching import reporting
 
+LOOKED_AT = 8
+"""Blocks that are looked at for what types there are."""
+
 
 def match_scan(call: Call, scan: Scan) -> pa.Table:
     """The rows of all matches, in output order."""
@@ -57,6 +60,7 @@ def match_scan(call: Call, scan: Scan) -> pa.Table:
         except GaveUpError:
             # The interpreter knows whether this is an error, and says which; it needs all events.
             return made.whole()
+        made.look_at_skipped(matcher.types)
         warn(matcher.notes())
         return found
 
@@ -130,8 +134,17 @@ class ScanCall:
     def whole(self) -> pa.Table:
         table = self._whole_table()
         found = run(self.plan, table, id_columns=self.id_columns)
-        warn(type_notes(self.plan, table, is_empty=not found.num_rows))
+        types = MissingTypes(self.plan)
+        types.look_at(table)
+        self.look_at_skipped(types)
+        warn(types.notes(is_empty=not found.num_rows))
         return found
+
+    def look_at_skipped(self, types: MissingTypes) -> None:
+        """Looks at some blocks that were not read for the types that they have, if one is missing."""
+        for block in self.choice.skipped.left_out[:LOOKED_AT]:
+            if types.column is not None:
+                types.look_at(self.opened.scan.table([block], [types.column]))
 
     def _whole_table(self) -> pa.Table:
         opened = self.opened
@@ -148,6 +161,7 @@ class ScanCall:
             budget = self.budget()
             matcher = self.matcher(budget)
             yield from batches_in_order(self.rows(matcher), self.place_order, self.schema, budget)
+            self.look_at_skipped(matcher.types)
             warn(matcher.notes())
 
     # --- piece by piece ---

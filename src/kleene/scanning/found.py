@@ -45,8 +45,9 @@ class Found:
 
 
 def named(path: str) -> str:
-    """The path as messages name it."""
-    return f"'{printable(path, LONGEST)}'"
+    """The path as messages name it: as seen from here, if it is below."""
+    here = os.getcwd() + os.sep
+    return f"'{printable(path.removeprefix(here), LONGEST)}'"
 
 
 def find(source: Any, kind: FileKind | None, filesystem: pafs.FileSystem | None, with_folders: bool) -> Found:

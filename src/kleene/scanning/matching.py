@@ -53,7 +53,7 @@ class PieceMatcher:
         self._prepared = PreparedQuery(plan, self._columns, order_columns)
         self._order_columns, self._id_columns = tuple(order_columns), id_columns
         self._rule = tie_rule(plan, tuple(columns.names), has_tie_break)
-        self._ties, self._types = 0, MissingTypes(plan)
+        self._ties, self.types = 0, MissingTypes(plan)
         self._is_empty = True
         self._useful = useful_event(plan.query) if isinstance(plan.query, AnalyzedQuery) else None
 
@@ -84,7 +84,7 @@ class PieceMatcher:
         for table in pieces:
             if counter is not None:
                 counter.add(table)
-            self._types.look_at(table)
+            self.types.look_at(table)
             numbers = pa.array(np.arange(first, first + table.num_rows))
             first += table.num_rows
             of_use = only_useful(table.append_column(NUMBER, numbers), self._useful)
@@ -108,7 +108,7 @@ class PieceMatcher:
             for piece in groups[group]():
                 if counter is not None:
                     counter.add(piece)
-                self._types.look_at(piece)
+                self.types.look_at(piece)
                 piece = only_useful(piece, self._useful)
                 found += [batch.table for batch in progress.written(piece, False, writer, budget)]
                 self.budget.passed(piece.num_rows)
@@ -125,7 +125,7 @@ class PieceMatcher:
     def notes(self) -> list[str]:
         """What is to be told of the events, once all rows were taken."""
         told = [] if self._rule is None or not self._ties else [self._rule.told(self._ties, IN_PROCESS)]
-        return [*told, *self._types.notes(self._is_empty)]
+        return [*told, *self.types.notes(self._is_empty)]
 
     @contextmanager
     def _threads(self, count: int) -> Iterator[Pool]:

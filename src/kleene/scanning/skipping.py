@@ -24,20 +24,21 @@ BoundsOf = Callable[[str], Bounds | None]
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The blocks that are read, and how many are not, since no event in them fits the condition."""
+    """The blocks that are read, and those that are not, since no event in them fits the condition."""
 
     read: tuple[Block, ...]
-    skipped: int
-    condition: str
+    left_out: tuple[Block, ...] = ()
+    condition: str = ""
 
 
 def useful_blocks(
     blocks: Sequence[Block], bounds: Callable[[Block, str], Bounds | None], useful: ir.Expr | None
 ) -> Skipped:
     if useful is None:
-        return Skipped(tuple(blocks), 0, "")
+        return Skipped(tuple(blocks))
     read = tuple(block for block in blocks if may_hold(useful, partial(bounds, block)))
-    return Skipped(read, len(blocks) - len(read), expression_text(useful))
+    is_read = set(read)
+    return Skipped(read, tuple(block for block in blocks if block not in is_read), expression_text(useful))
 
 
 def may_hold(condition: ir.Expr, bounds: BoundsOf) -> bool:

@@ -15,9 +15,9 @@ def way_text(scan: Scan, choice: Choice, plan: Plan, columns: pa.Schema) -> str:
         f"files      {counted(len(scan.found.files), 'file')} of {scan.found.kind.value}{rows}",
         f"columns    {len(columns)} of {len(scan.columns)} are read",
     ]
-    if choice.skipped.skipped:
+    if choice.skipped.left_out:
         lines.append(
-            f"skipped    {counted(choice.skipped.skipped, 'block')}: by their bounds, no event in them fits "
+            f"skipped    {counted(len(choice.skipped.left_out), 'block')}: by their bounds, no event in them fits "
             f"{choice.skipped.condition}"
         )
     lines.append(f"way        {_way(choice)}")

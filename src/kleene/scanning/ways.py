@@ -85,7 +85,7 @@ def choose_way(opened: Opened, plan: Plan, columns: pa.Schema) -> Choice:
     """The way of a plan; `columns` are those of the tables that it reads."""
     scan = opened.scan
     if scan.is_text:
-        return Choice(_of_text(scan, opened, plan, columns), Skipped((), 0, ""))
+        return Choice(_of_text(scan, opened, plan, columns), Skipped(()))
     skipped = useful_blocks(scan.blocks, _bounds(opened), _useful(plan))
     return Choice(_of_blocks(opened, plan, columns, skipped.read), skipped)
 

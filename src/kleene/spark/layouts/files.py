@@ -96,7 +96,7 @@ def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Re
         follow = "the file is in the order of time"
     if len(groups) < len(skipped.read):
         follow += ", but for blocks that overlap and are read together"
-    return Files(sort, reach, FileReader.of(whole, dealt(groups)), f"in place, because {follow}", skipped.skipped)
+    return Files(sort, reach, FileReader.of(whole, dealt(groups)), f"in place, because {follow}", len(skipped.left_out))
 
 
 def _overlapping(timed: list[TimedBlock]) -> list[tuple[Block, ...]]:
