@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.protocol import Time
 from kleene.engine.tasks import order_times
 from kleene.scanning.blocks import Block, Bounds
@@ -50,11 +51,16 @@ class Steps:
     keeps_order: bool
 
 
-def timed_blocks(blocks: Sequence[Block], bounds: Sequence[Bounds], query: AnyQuery, time: str) -> list[TimedBlock]:
-    """The blocks by the times at which they begin, and then as the input has them."""
+def timed_blocks(
+    blocks: Sequence[Block], bounds: Sequence[Bounds], query: AnyQuery, time: str
+) -> list[TimedBlock] | None:
+    """The blocks by the times at which they begin, and then as the input has them; None if times are too large."""
     ends = [bound.ends for bound in bounds]
     known = [end for end in ends if end is not None]
-    times = order_times(pa.table({time: pa.chunked_array(known)}), query) if known else np.empty(0, np.int64)
+    try:
+        times = order_times(pa.table({time: pa.chunked_array(known)}), query) if known else np.empty(0, np.int64)
+    except GaveUpError:
+        return None
     found = iter(times.reshape(-1, 2).tolist())
     # A block whose times are all missing is read like any other, and is then an error.
     timed = [

@@ -13,7 +13,6 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import available_memory
-from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.events import null_order_key
 from kleene.engine.needs import useful_event
 from kleene.engine.progress import PreparedQuery
@@ -100,9 +99,8 @@ def _of_blocks(opened: Opened, plan: Plan, columns: pa.Schema, blocks: tuple[Blo
     time = opened.order_columns[0]
     bounds = [_known_bounds(opened, block, time) for block in blocks]
     _check_times(time, bounds)
-    try:
-        timed = timed_blocks(blocks, bounds, opened.query, time)
-    except GaveUpError:
+    timed = timed_blocks(blocks, bounds, opened.query, time)
+    if timed is None:
         return Whole(blocks, "some times are too large to be compared")
     steps, overlaps = steps_of(timed, rows_at_once(columns)), count_overlaps(timed)
     if steps.most_rows <= most_rows(plan, columns):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.ranges import Reach
 from kleene.engine.sorting import sorted_table
 from kleene.engine.useful import only_useful
@@ -82,9 +81,8 @@ def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Re
     bounds = [whole.bounds(block, time) or whole.measured_bounds(block, time) for block in skipped.read]
     if any(bound.nulls != 0 for bound in bounds):
         return "some events may have no order key"  # the shuffle counts them
-    try:
-        timed = timed_blocks(skipped.read, bounds, plan.query, time)
-    except GaveUpError:
+    timed = timed_blocks(skipped.read, bounds, plan.query, time)
+    if timed is None:
         return "some times are too large to be compared"
     groups = _overlapping(timed)
     most = max((sum(block.rows for block in group) for group in groups), default=0)
