@@ -108,6 +108,7 @@ ARROWS = {
         "visible",
         "analysis",
         "engine",
+        "watching",
         "wording",
     },
 }

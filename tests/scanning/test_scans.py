@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -331,6 +334,41 @@ class TestCalls:
         with pytest.raises(kleene.ExecutionError) as of_scan:
             query.match(kleene.scan(folder), order_by="t", engine="generated")
         assert str(of_scan.value) == str(of_table.value)
+
+
+INTERRUPTED = """
+import sys, threading, time
+import kleene
+from kleene.engine.compiled.sequence_engine import SequenceProgress
+from kleene.scanning import ways
+
+ways.ROWS_AT_ONCE = ways.LEAST_AT_ONCE = 10
+
+def feed(progress, *_):
+    sys.stdout.write("running\\n")
+    sys.stdout.flush()
+    while True:
+        time.sleep(0.001)
+        progress.budget.check_time()
+
+SequenceProgress.feed = feed
+query = kleene.sase("EVENT SEQ(A a, B b) WHERE [id] WITHIN 10")
+try:
+    query.match(kleene.scan(sys.argv[1]), order_by="t", engine=kleene.EngineOptions("generated", threads=2))
+except KeyboardInterrupt:
+    print("interrupted", threading.active_count(), flush=True)
+"""
+
+
+def test_ctrl_c_ends_all_threads(tmp_path: Path) -> None:
+    folder = write(events(), tmp_path, 8)
+    command = [sys.executable, "-c", INTERRUPTED, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "running" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[0].split("\n")
+    assert "interrupted 1" in said
 
 
 def test_pieces_hold_no_more_than_overlaps() -> None:

@@ -130,7 +130,11 @@ class PieceMatcher:
     @contextmanager
     def _threads(self, count: int) -> Iterator[Pool]:
         with ThreadPoolExecutor(count, "kleene") as threads:
-            yield Pool(threads, count, self.budget)
+            try:
+                yield Pool(threads, count, self.budget)
+            except BaseException:
+                self.budget.end()  # also where the user has pressed Ctrl-C: whoever still works gives up
+                raise
 
     def _writer(self, *placed_by: str) -> RowWriter:
         return RowWriter(self.plan, self._prepared.measures, Meter(), id_columns=self._id_columns, placed_by=placed_by)
