@@ -356,6 +356,9 @@ query = kleene.sase("EVENT SEQ(A a, B b) WHERE [id] WITHIN 10")
 try:
     query.match(kleene.scan(sys.argv[1]), order_by="t", engine=kleene.EngineOptions("generated", threads=2))
 except KeyboardInterrupt:
+    ends = time.monotonic() + 20  # a thread that was just being made ends by itself
+    while threading.active_count() > 1 and time.monotonic() < ends:
+        time.sleep(0.01)
     print("interrupted", threading.active_count(), flush=True)
 """
 
