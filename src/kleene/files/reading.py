@@ -97,8 +97,8 @@ def schema_of_parquet(opened: pyarrow.parquet.ParquetFile) -> pa.Schema:
 
 
 def _arrow_schema(file: Path) -> pa.Schema:
-    with pa.memory_map(str(file)) as mapped:
-        return unencoded_schema(pa.ipc.open_file(mapped).schema)
+    with pa.OSFile(str(file)) as opened_file:
+        return unencoded_schema(pa.ipc.open_file(opened_file).schema)
 
 
 def unencoded_schema(schema: pa.Schema) -> pa.Schema:
@@ -109,8 +109,8 @@ def unencoded_schema(schema: pa.Schema) -> pa.Schema:
 
 def arrow_batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow file by the names of their columns: NULL where the file has none."""
-    with pa.memory_map(str(file)) as mapped:
-        opened = pa.ipc.open_file(mapped)
+    with pa.OSFile(str(file)) as opened_file:
+        opened = pa.ipc.open_file(opened_file)
         for number in range(opened.num_record_batches):
             yield from as_schema(pa.Table.from_batches([opened.get_batch(number)]), schema).to_batches()
 

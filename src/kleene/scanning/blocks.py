@@ -124,12 +124,8 @@ def open_file(filesystem: pafs.FileSystem, file: ScanFile) -> pa.NativeFile:
         raise SchemaError(f"the file {path} is gone: it was there when the scan was made", hint="Make the scan anew.")
     if now.size != file.size or now.mtime_ns != file.modified:
         raise SchemaError(f"the file {path} has changed since the scan was made", hint="Make the scan anew.")
-    # A map of the file lets columns that are not asked for lie; other places are read as they come.
-    return (
-        pa.memory_map(file.path)
-        if isinstance(filesystem, pafs.LocalFileSystem)
-        else filesystem.open_input_file(file.path)
-    )
+    # Not as a map of memory: were the file cut short while it is read, that would end the process.
+    return filesystem.open_input_file(file.path)
 
 
 # --- bounds that a footer of Parquet tells ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -101,24 +102,29 @@ class PieceMatcher:
         threads = min(self.plan.threads, len(groups))
         writer, budgets = self._writer(*self._order_columns, NUMBER), self.budget.for_threads(threads)
 
-        def matched(group: int) -> list[pa.Table]:
+        looking = Lock()
+
+        def matched(group: int) -> tuple[list[pa.Table], int]:
             progress, found = CheckedProgress(self._prepared), list[pa.Table]()
             counter = None if self._rule is None else TieCounter(self._rule)
             budget = budgets[group % threads]
             for piece in groups[group]():
                 if counter is not None:
                     counter.add(piece)
-                self.types.look_at(piece)
+                with looking:
+                    self.types.look_at(piece)
                 piece = only_useful(piece, self._useful)
                 found += [batch.table for batch in progress.written(piece, False, writer, budget)]
                 self.budget.passed(piece.num_rows)
             found += [batch.table for batch in progress.written(self._empty, True, writer, budget)]
-            self._ties += 0 if counter is None else counter.finish()
-            return [table for table in found if table.num_rows]
+            ties = 0 if counter is None else counter.finish()
+            return [table for table in found if table.num_rows], ties
 
         with self._threads(threads) as pool:
             for at in range(0, len(groups), threads):
-                yield from self._given(pool.map(matched, range(at, min(at + threads, len(groups)))))
+                done = pool.map(matched, range(at, min(at + threads, len(groups))))
+                self._ties += sum(ties for _, ties in done)
+                yield from self._given([found for found, _ in done])
 
     # --- both ---
 
