@@ -576,3 +576,28 @@ def test_names_of_columns_that_are_not_utf_8_are_refused(tmp_path: Path) -> None
     (tmp_path / "events.csv").write_bytes(b"type,\xff\nA,1\n")
     with pytest.raises(kleene.SchemaError, match="names the columns, is not UTF-8"):
         read_arrow(find_files(tmp_path / "events.csv"))
+
+
+class TestArrowFiles:
+    def test_written_and_read_again(self, tmp_path: Path) -> None:
+        table = pa.table(
+            {"t": [1, 2], "s": ["a", None], "d": pa.array([timedelta(seconds=1), None], pa.duration("us"))}
+        )
+        write_arrow(table, tmp_path / "found.arrow")
+        assert read_arrow(find_files(tmp_path / "found.arrow")).equals(table)
+
+    def test_files_of_different_columns_and_dictionaries(self, tmp_path: Path) -> None:
+        for name, words in (("a", ["x", "y"]), ("b", ["z", "x"])):
+            column = pa.array(words).dictionary_encode()
+            with pa.ipc.new_file(
+                str(tmp_path / f"{name}.feather"), pa.schema([("s", column.type), (name, pa.int8())])
+            ) as to:
+                to.write_table(pa.table({"s": column, name: pa.array([1, 2], pa.int8())}))
+        found = read_arrow(find_files(tmp_path))
+        assert found.to_pydict() == {"s": ["x", "y", "z", "x"], "a": [1, 2, None, None], "b": [None, None, 1, 2]}
+        assert found.schema.field("s").type == pa.string()
+
+    def test_what_is_no_arrow_file_is_an_error_that_names_it(self, tmp_path: Path) -> None:
+        (tmp_path / "bad.arrow").write_bytes(b"ARROW1 not at all")
+        with pytest.raises(SchemaError, match="cannot be read as arrow: Not an Arrow file"):
+            read_arrow(find_files(tmp_path / "bad.arrow"))
