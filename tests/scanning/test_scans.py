@@ -23,6 +23,7 @@ import kleene
 from kleene.scanning import sweep, ways
 from kleene.scanning.blocks import Block
 from kleene.scanning.order import TimedBlock, steps_of
+from kleene.scanning.shares import KeyShares
 from scanned import go
 
 PAIRS = kleene.sase("EVENT SEQ(A a, B b) WHERE [id] WITHIN 10 RETURN a.id AS id, a.t AS a, b.t AS b")
@@ -334,6 +335,16 @@ class TestCalls:
         with pytest.raises(kleene.ExecutionError) as of_scan:
             query.match(kleene.scan(folder), order_by="t", engine="generated")
         assert str(of_scan.value) == str(of_table.value)
+
+
+def test_a_missing_key_in_one_piece_leaves_other_keys_where_they_are() -> None:
+    shares = KeyShares(["k"], null_is_a_key=True, count=3)
+    for dtype in (pa.int64(), pa.float64(), pa.string()):
+        values = [str(n) if dtype == pa.string() else n for n in range(20)]
+        plain = shares.split(pa.table({"k": pa.array(values, dtype)}))
+        with_null = shares.split(pa.table({"k": pa.array([None, *values], dtype)}))
+        for one, other in zip(plain, with_null, strict=True):
+            assert one["k"].to_pylist() == [value for value in other["k"].to_pylist() if value is not None]
 
 
 INTERRUPTED = """

@@ -41,9 +41,9 @@ class KeyShares:
 
 
 def _hashes(keys: pa.Table) -> Array:
-    """Of each row a number that depends on its key alone."""
+    """Of each row a number that depends on its key alone, whatever other keys there are."""
     [column, *others] = keys.columns
-    if not others and pa.types.is_integer(column.type) and not column.null_count:
-        numbers = column.to_numpy().astype(np.int64).view(np.uint64)
+    if not others and pa.types.is_signed_integer(column.type):
+        numbers = column.fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
         return np.asarray((numbers * _MIXES) >> np.uint64(32))
     return np.array([hash(key) & 0xFFFFFFFF for key in key_tuples(keys, keys.num_rows)], np.uint64)
