@@ -59,6 +59,10 @@ class Rows:
         """As loops take them: no numbers stand for all rows."""
         return NO_ROWS if self.use is None else self.use
 
+    def some(self, begin: int, count: int) -> tuple[Array, int]:
+        """So many of them from one on, as loops take them: their numbers, or none and the first."""
+        return (NO_ROWS, self.first + begin) if self.use is None else (self.use[begin : begin + count], 0)
+
     def of(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         whole = column.slice(self.first, self.last - self.first)
         return whole if self.use is None else whole.take(pa.array(self.use - self.first))

@@ -36,6 +36,8 @@ HEAVY = 0.7
 """With more than this part of the events in one partition, the others would wait for it."""
 ROWS_AT_ONCE = 1 << 18
 """About so many events a share has where there are more of them: what belongs to them fits into the cache."""
+AT_ONCE = 1 << 15
+"""So many rows are moved together, column by column: their places stay in the cache."""
 MOST_ROWS = 2**31 - 1
 
 
@@ -158,11 +160,18 @@ def _arranged(columns: _Columns, keys: Keys, share_of: Array, sizes: Array, work
     loops, parts = columns.loops, columns.parts
 
     def move(number: int) -> None:
-        part, own = parts[number], keys.parts[number]
-        places = np.empty(len(part), np.int32)
-        loops["places_by_share"](own.codes, share_of[own.number_of], cursors[number], places)
-        loops["move_rows"](places, part.chosen, part.first, positions)
-        columns.move(number, places)
+        own, shares_of_part, room = (
+            keys.parts[number],
+            share_of[keys.parts[number].number_of],
+            np.empty(AT_ONCE, np.int32),
+        )
+        for begin in range(0, len(own.codes), AT_ONCE):
+            codes = own.codes[begin : begin + AT_ONCE]
+            places = room[: len(codes)]
+            loops["places_by_share"](codes, shares_of_part, cursors[number], places)
+            use, first = parts[number].some(begin, len(codes))
+            loops["move_rows"](places, use, first, positions)
+            columns.move(number, begin, places)
 
     workers.map(move, range(len(parts)))
     return Cut(columns.table, columns.done(), positions, begins)
@@ -192,14 +201,15 @@ class _Columns:
         self._moved |= {name: np.empty(rows, values.dtype) for name, values in self._numbers.items()}
         return self._moved
 
-    def move(self, number: int, places: Array) -> None:
-        """Moves the rows of a part to their places."""
-        part = self.parts[number]
+    def move(self, number: int, begin: int, places: Array) -> None:
+        """Moves the rows of a part, from one of them on, to their places."""
+        use, first = self.parts[number].some(begin, len(places))
         for name, values in self._numbers.items():
             loop = self.loops["move_long" if values.dtype == np.int64 else "move_short"]
-            loop(places, part.chosen, part.first, values, self._moved[name])
+            loop(places, use, first, values, self._moved[name])
         for name, (_, codes) in self._codes.items():
             own, number_of = codes[number]
+            own = own[begin : begin + len(places)]
             if number_of is None:
                 self.loops["move_short"](places, NO_ROWS, 0, own, self._moved[name])
             else:

@@ -23,8 +23,8 @@ _NAMES = {
     TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
     "walks whole",
     "float64[:,::1]": "floats kept_f nf of rf stored_f",
-    "int32[::1]": "first_rows hash_slots kinds moved_offsets new_places out p short_codes short_moved short_places "
-    "short_values text_offsets use word_offsets",
+    "int32[::1]": "first_rows hash_slots kinds moved_offsets new_places out p row_slots short_codes short_moved "
+    "short_places short_values text_offsets use word_offsets",
     "uint8[::1]": "is_missing moved_bytes text_bytes word_bytes",
     ROW_TABLE: "heights sequences sorted_",
     "uint8[:,::1]": "nulls",

@@ -249,10 +249,12 @@ class Search:
 
     def _taken(self, st: Counters, counted: Array, is_last: bool) -> FoundRows:
         """Takes the matches found so far out of the arrays."""
-        found, states = self._arrays.found[: st.matches], self._arrays.states[: st.states].copy()
+        found, states = self._arrays.found[: st.matches], self._arrays.states[: st.states]
+        states = states if is_last else states.copy()  # later matches are written over them
         groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
         offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
-        matches = RowMatches(groups, starts, offsets, numbers, states, found[:, ROW_MATCH_OF_ROW].copy())
+        of_rows = EMPTY if self._code.query.frame is None else found[:, ROW_MATCH_OF_ROW].copy()
+        matches = RowMatches(groups, starts, offsets, numbers, states, of_rows)
         st.matches_before -= st.matches
         st.states_before -= st.states
         st.matches = st.states = 0
@@ -260,7 +262,7 @@ class Search:
             matches = self._seen.distinct(matches)
         self._budget.count(len(matches))
         before = counted.copy()
-        np.add.at(counted, matches.groups, 1)
+        counted += np.bincount(matches.groups, minlength=len(counted))
         return FoundRows(
             self._table,
             self._grouped,
