@@ -20,15 +20,13 @@ from kleene.engine.compiled.batches import partition_codes
 from kleene.engine.compiled.columns import Array, not_read_only
 from kleene.engine.compiled.loading import SharedLoops
 from kleene.engine.needs import SKIPPING, type_column_of
-from kleene.engine.texts import TextArrays
+from kleene.engine.texts import TextArrays, WordedTexts
 from kleene.ir.options import WindowUnit
 from kleene.plan.plan import ByKey, Plan
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 NO_ROWS = np.empty(0, np.int32)
-_ROOM, _MOST_ROOM = 1 << 14, 1 << 28
-"""For so many different texts there is room at first, and at most."""
 
 
 class Workers(Protocol):
@@ -124,12 +122,16 @@ def rows_of_types(types: pa.Array, words: Sequence[str], loops: SharedLoops, row
 
 def _named_texts(texts: pa.Array, words: Sequence[str], loops: SharedLoops) -> tuple[Array, Array]:
     """Which of the texts are among the words, and the number of each one's word."""
-    use, kinds = np.empty(len(texts), np.int32), np.empty(len(texts), np.int32)
+    use, kinds, found = np.empty(len(texts), np.int32), np.empty(len(texts), np.int32), 0
     is_missing = texts.is_null().to_numpy(zero_copy_only=False).astype(np.uint8) if texts.null_count else _NO_BYTES
-    named = TextArrays.of(pa.array(words, pa.string()))
-    heads = [int.from_bytes(word.encode()[:8].ljust(8, b"\0"), "little", signed=True) for word in words]
-    wanted = not_read_only(named.offsets), np.array(heads, np.int64), not_read_only(named.bytes)
-    found = loops["rows_of_words"](*_read(TextArrays.of(texts)), is_missing, *wanted, use, kinds)
+    named = TextArrays.of(pa.array(words, pa.string())).copied()
+    wanted = named.offsets, named.words, np.empty(len(words), np.int64)
+    for part in TextArrays.of(texts).in_words():
+        missing = is_missing[part.first : part.first + len(part)]
+        count = loops["rows_of_words"](*_read(part), missing, *wanted, use[found:], kinds[found:])
+        if part.first:
+            use[found : found + count] += part.first
+        found += count
     return use[:found], kinds[:found]
 
 
@@ -142,9 +144,8 @@ def _named_texts_plainly(texts: pa.Array, words: Sequence[str], _: SharedLoops) 
 _NO_BYTES = np.empty(0, np.uint8)
 
 
-def _read(texts: TextArrays) -> tuple[Array, Array, Array]:
-    """The texts as loops read them: where they begin, their bytes in words, and their bytes."""
-    return not_read_only(texts.offsets), not_read_only(texts.words), not_read_only(texts.bytes)
+def _read(texts: WordedTexts) -> tuple[Array, Array]:
+    return not_read_only(texts.offsets), not_read_only(texts.words)
 
 
 # --- keys ---
@@ -156,9 +157,9 @@ def keys_of(plan: Plan, table: pa.Table, parts: Sequence[Rows], loops: SharedLoo
     if len(names) == 1 and not table.column(names[0]).null_count:
         column = table.column(names[0])
         if pa.types.is_signed_integer(column.type):
-            return _dense_keys(column, parts, loops, workers) or _encoded_keys(column, parts, None, workers)
+            return _dense_keys(column, parts, loops, workers) or _encoded_keys(column, parts, workers)
         if pa.types.is_string(column.type):
-            return _encoded_keys(column, parts, loops if loops.jit else None, workers)
+            return _encoded_keys(column, parts, workers)
     codes, count = partition_codes(table, names, isinstance(plan.query, AnalyzedRowPattern))
     short = codes.astype(np.int32)
     numbers = np.arange(count)
@@ -186,16 +187,12 @@ def _dense_keys(column: pa.ChunkedArray, parts: Sequence[Rows], loops: SharedLoo
     return Keys(workers.map(numbered, parts), count)
 
 
-def _encoded_keys(column: pa.ChunkedArray, parts: Sequence[Rows], loops: SharedLoops | None, workers: Workers) -> Keys:
-    """Values numbered by the loops, if they are given and get along with the texts; else by Arrow."""
-    whole = one_array(column)
+def _encoded_keys(column: pa.ChunkedArray, parts: Sequence[Rows], workers: Workers) -> Keys:
+    """Values are numbered by Arrow, in each part; their numbers in all parts are known when all values are."""
 
     def encoded(part: Rows) -> tuple[Array, pa.Array]:
-        found = None if loops is None else numbered_texts(whole, part, loops)
-        if found is None:
-            own = one_array(part.of(column)).dictionary_encode()
-            found = own.indices.to_numpy(zero_copy_only=False), own.dictionary
-        return not_read_only(found[0]), found[1]
+        own = one_array(part.of(column)).dictionary_encode()
+        return not_read_only(own.indices.to_numpy(zero_copy_only=False)), own.dictionary
 
     made = workers.map(encoded, parts)
     together = pa.concat_arrays([words for _, words in made]).dictionary_encode()
@@ -205,22 +202,3 @@ def _encoded_keys(column: pa.ChunkedArray, parts: Sequence[Rows], loops: SharedL
         PartKeys(codes, numbers[begin:end]) for (codes, _), begin, end in zip(made, ends[:-1], ends[1:], strict=True)
     ]
     return Keys(own, len(together.dictionary), together.dictionary if pa.types.is_string(column.type) else None)
-
-
-def numbered_texts(texts: pa.Array, rows: Rows, loops: SharedLoops) -> tuple[Array, pa.Array] | None:
-    """The number of each row's text, and the texts as they are numbered; None if they are made to take long."""
-    given, codes = _read(TextArrays.of(texts)), np.empty(len(rows), np.int32)
-    room = min(_ROOM, max(len(rows), 1))
-    while room <= _MOST_ROOM:
-        slots, first_rows = np.full(4 * _power_of_two(room), -1, np.int32), np.empty(room, np.int32)
-        count = loops["text_codes"](*given, rows.chosen, rows.first, slots, first_rows, codes)
-        if count >= 0:
-            return codes, texts.take(pa.array(first_rows[:count]))
-        if count < -1:
-            return None
-        room *= 8
-    return None
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << (least - 1).bit_length()

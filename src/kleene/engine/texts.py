@@ -15,6 +15,18 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 
 
 @dataclass(frozen=True, slots=True)
+class WordedTexts:
+    """Texts from number `first` on, with their bytes as words, of which one stands behind the last of each text."""
+
+    first: int
+    offsets: Array
+    words: Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True, slots=True)
 class TextArrays:
     """Text number n has the bytes from offsets[n] to before offsets[n + 1]."""
 
@@ -38,12 +50,21 @@ class TextArrays:
         """How many bytes the texts have together."""
         return int(self.offsets[-1]) - int(self.offsets[0])
 
-    @property
-    def words(self) -> Array:
-        """All bytes, eight in a word, as far as there are eight; none where they do not begin as words do in memory."""
-        if not len(self.bytes) or self.bytes.ctypes.data % 8:
-            return np.zeros(0, np.int64)
-        return self.bytes[: len(self.bytes) - len(self.bytes) % 8].view(np.int64)
+    def in_words(self) -> list[WordedTexts]:
+        """The texts in one or two parts, whose bytes can be read as words; the last few, or all, are copied."""
+        is_aligned = self.bytes.ctypes.data % 8 == 0
+        words = self.bytes[: len(self.bytes) // 8 * 8 if is_aligned else 0].view(np.int64)
+        # A text that ends there has a word behind it.
+        whole = max(int(np.searchsorted(self.offsets, 8 * len(words) - 8, "right")) - 1, 0)
+        parts = [WordedTexts(0, self.offsets[: whole + 1], words)] if whole else []
+        return [*parts, self.copied(whole)] if whole < len(self) else parts
+
+    def copied(self, first: int = 0) -> WordedTexts:
+        """The texts from that number on, with a copy of their bytes."""
+        begin, end = int(self.offsets[first]), int(self.offsets[-1])
+        words = np.zeros((end - begin) // 8 + 2, np.int64)
+        words.view(np.uint8)[: end - begin] = self.bytes[begin:end]
+        return WordedTexts(first, self.offsets[first:] - np.int32(begin), words)
 
     @property
     def are_ascii(self) -> bool:

@@ -18,14 +18,14 @@ from kleene.engine.compiled.jit import load
 VECTOR, TABLE, CUBE = "int64[::1]", "int64[:,::1]", "int64[:,:,::1]"
 ROW_TABLE = "int32[:,::1]"  # the rows of matches are many, and narrow ones are written faster
 _NAMES = {
-    "int64": "accepting count first first_place from_row from_last last limit low mode most offset root row to_row",
+    "int64": "accepting count first first_place from_last from_row last limit low mode most offset root row to_row",
     "float64[::1]": "kf numbers sums",
     TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
     "walks whole",
     "float64[:,::1]": "floats kept_f nf of rf stored_f",
-    "int32[::1]": "first_rows hash_slots kinds moved_offsets new_places out p row_slots short_codes short_moved "
+    "int32[::1]": "kinds moved_offsets new_places out p row_slots short_codes short_moved "
     "short_places short_values text_offsets use word_offsets",
-    "uint8[::1]": "is_missing moved_bytes text_bytes word_bytes",
+    "uint8[::1]": "is_missing moved_bytes text_bytes",
     ROW_TABLE: "heights sequences sorted_",
     "uint8[:,::1]": "nulls",
     f"Tuple((int64, int64, float64, {VECTOR}, float64[::1], {VECTOR}))": "window",

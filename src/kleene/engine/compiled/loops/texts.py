@@ -1,92 +1,54 @@
 """Texts to numbers: loops that are the same for every query.
 
-The bytes of all texts come twice, as bytes and as words of eight of them, so that most texts are read in a step or two.
+The bytes of all texts come as words of eight of them, and there is a word behind the last that a text has bytes in, so
+that a text is read in few steps, none of which depends on where it begins.
 """
 
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def word_at(text_words, text_bytes, begin, length):
-    """The eight bytes from there on as one number, or fewer where the text has only so many left."""
-    at, shift, word = begin >> 3, (begin & 7) << 3, 0
-    if at + 1 < len(text_words):
-        word = text_words[at]
-        if shift:
-            word = ((word >> shift) & ((1 << (64 - shift)) - 1)) | (text_words[at + 1] << (64 - shift))
-        if length < 8:
-            word &= (1 << (length << 3)) - 1
-    else:
-        for byte in range(min(length, 8)):
-            word += text_bytes[begin + byte] * (1 << (byte << 3))
+def word_at(text_words, begin, left):
+    """Eight bytes of a text from there on as one number, or fewer where it has only so many left."""
+    at, shift = begin >> 3, (begin & 7) << 3
+    word = (text_words[at] >> shift) & ~((-1 << 1) << (63 - shift))
+    word |= (text_words[at + 1] << 1) << (63 - shift)
+    if left < 8:
+        word &= (1 << (left << 3)) - 1
     return word
 
 
-def are_same(text_words, text_bytes, one, other, length):
-    """Whether the texts of this length that begin there are the same."""
-    for done in range(0, length, 8):
-        left = length - done
-        if word_at(text_words, text_bytes, one + done, left) != word_at(text_words, text_bytes, other + done, left):
-            return False
-    return True
+def mark_of(head):
+    """One of 64 marks, by which most words differ."""
+    return ((head * 0x5851F42D4C957F2D) >> 58) & 63
 
 
-def text_codes(text_offsets, text_words, text_bytes, use, first, hash_slots, first_rows, short_codes):
-    """Gives equal texts equal numbers, as they appear, and gives back how many there are.
-
-    The rows are those of `use`; if it is empty, they are those from `first` on. first_rows[n] becomes the first row
-    that has text n. Gives back -1 if there are more texts than it has room for, and -2 if they are made to collide.
-    """
-    count, steps, mask = 0, 0, len(hash_slots) - 1
-    for at in range(len(short_codes)):
-        row = use[at] if len(use) else first + at
-        begin = text_offsets[row]
-        length = text_offsets[row + 1] - begin
-        mixed = length * 0x2545F4914F6CDD1D
-        for done in range(0, length, 8):
-            word = word_at(text_words, text_bytes, begin + done, length - done)
-            mixed = (mixed ^ word) * 0x5851F42D4C957F2D
-            mixed ^= mixed >> 29
-        slot = (mixed ^ (mixed >> 32)) & mask
-        while True:
-            code = hash_slots[slot]
-            if code < 0:
-                if count == len(first_rows):
-                    return -1
-                code = count
-                hash_slots[slot], first_rows[code] = code, row
-                count += 1
-                break
-            other = first_rows[code]
-            if text_offsets[other + 1] - text_offsets[other] == length:
-                if are_same(text_words, text_bytes, begin, text_offsets[other], length):
-                    break
-            slot = (slot + 1) & mask
-            steps += 1
-            if steps > 4 * len(short_codes) + 1000:
-                return -2
-        short_codes[at] = code
-    return count
-
-
-def rows_of_words(text_offsets, text_words, text_bytes, is_missing, word_offsets, word_heads, word_bytes, use, kinds):
+def rows_of_words(text_offsets, text_words, is_missing, word_offsets, named_words, word_heads, use, kinds):
     """The rows whose texts are among the words, in `use`, and the numbers of these words, in `kinds`.
 
-    word_heads[n] is the first eight bytes of word n. Where there are NULLs, `is_missing` says where. Gives back how
-    many rows there are.
+    Where there are NULLs, `is_missing` says where. word_heads[n] becomes the first eight bytes of word n. Gives back
+    how many rows there are.
     """
-    found = 0
+    found, marks, words = 0, 0, len(word_offsets) - 1
+    for word in range(words):
+        word_heads[word] = word_at(named_words, word_offsets[word], word_offsets[word + 1] - word_offsets[word])
+        marks |= 1 << mark_of(word_heads[word])
     for row in range(len(text_offsets) - 1):
         if len(is_missing) and is_missing[row]:
             continue
-        begin = text_offsets[row]
-        length = text_offsets[row + 1] - begin
-        head = word_at(text_words, text_bytes, begin, length)
-        for word in range(len(word_heads)):
+        begin = int(text_offsets[row])
+        length = int(text_offsets[row + 1]) - begin
+        head = word_at(text_words, begin, length)
+        if not (marks >> mark_of(head)) & 1:
+            continue  # most texts of other words are left here
+        for word in range(words):
             if head == word_heads[word] and length == word_offsets[word + 1] - word_offsets[word]:
-                byte = 8
-                while byte < length and text_bytes[begin + byte] == word_bytes[word_offsets[word] + byte]:
-                    byte += 1
-                if byte >= length:
+                done = 8
+                while done < length:
+                    left, other = length - done, word_offsets[word] + done
+                    if word_at(text_words, begin + done, left) != word_at(named_words, other, left):
+                        break
+                    done += 8
+                if done >= length:
                     use[found], kinds[found] = row, word
                     found += 1
                     break
