@@ -19,7 +19,8 @@ from kleene.engine.choice import CompiledEngine
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
 from kleene.engine.merging import Made, merged
-from kleene.engine.range_shares import Ranges, cut_by_range
+from kleene.engine.range_shares import Found, Ranges, chosen_of, cut_by_range
+from kleene.engine.ranges import is_choosing
 from kleene.engine.run import Runner
 from kleene.engine.share_keys import Workers
 from kleene.engine.shares import Cut, cut_by_key
@@ -94,17 +95,22 @@ class InShares:
 
 @dataclass(frozen=True, slots=True)
 class InRanges:
-    """Each part is a slice of the table, and its own matches begin there."""
+    """Each part is a slice of the table, and its own matches begin there.
+
+    Where matches are chosen among candidates, `chosen` has those of each part.
+    """
 
     maker: Maker
     ranges: Ranges
     jit: bool
+    chosen: list[Found] | None = None
 
     def __len__(self) -> int:
         return len(self.ranges)
 
     def made(self, number: int, budget: Budget) -> Made:
-        return self.maker.together(*self.ranges.matched(number, self.maker.with_times, budget))
+        found = self.ranges.candidates(number, budget) if self.chosen is None else self.chosen[number]
+        return self.maker.together(*self.ranges.rows(number, found, self.maker.with_times, budget))
 
     def joined(self, made: Sequence[Made], workers: Workers, budget: Budget) -> pa.Table:
         return _merged(made, self.maker, self.jit, workers, budget)
@@ -125,5 +131,14 @@ def choose_layout(
             return InShares(maker, cut, engine.jit)
     if workers.count == 1 or maker.id_columns is not None:
         return None
-    ranges = cut_by_range(maker.plan, table, workers.count, maker.nullable)
-    return InRanges(maker, ranges, engine.jit) if isinstance(ranges, Ranges) else None
+    ranges = cut_by_range(maker.plan, table, workers, maker.nullable)
+    if isinstance(ranges, str):
+        return None
+    if not is_choosing(maker.plan):
+        return InRanges(maker, ranges, engine.jit)
+    budgets = budget.for_threads(len(ranges))
+    found = workers.map(lambda number: ranges.candidates(number, budgets[number]), range(len(ranges)))
+    budget.restart()  # what was counted there were candidates
+    chosen = chosen_of(ranges, found, shared_loops(engine.jit))
+    budget.count(sum(len(part.matches) for part in chosen))
+    return InRanges(maker, ranges, engine.jit, chosen)

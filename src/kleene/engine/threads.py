@@ -20,7 +20,7 @@ import pyarrow as pa
 from kleene.engine.budget import Budget, EndedError
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.layouts import Maker, choose_layout
-from kleene.engine.range_shares import reach_or_reason
+from kleene.engine.range_shares import NoNextRowError, reach_or_reason
 from kleene.engine.run import Runner, result_schema
 from kleene.engine.share_keys import Item, Result, Workers
 from kleene.engine.shares import LEAST_ROWS
@@ -79,7 +79,7 @@ class _Call:
             budgets = self.budget.for_threads(len(layout))
             made = workers.map(lambda number: layout.made(number, budgets[number]), range(len(layout)))
             return layout.joined(made, workers, self.budget)
-        except (KleeneError, EndedError) as error:
+        except (KleeneError, EndedError, NoNextRowError) as error:
             if isinstance(error, LimitError) and self.budget.is_out_of_time:
                 raise
             self.budget.restart()

@@ -48,6 +48,7 @@ _SHARED = (
     "shares",
     "merging",
     "texts",
+    "choosing",
 )
 """The files with loops that are the same for every query."""
 
