@@ -8,7 +8,7 @@ import pytest
 
 from kleene.engine import merging
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.merging import Made, merged
+from kleene.engine.merging import Made, chained, merged
 from kleene.engine.threads import _OneThread
 
 SCHEMA = pa.schema(
@@ -59,6 +59,20 @@ def test_parts_come_together_as_a_stable_sort_puts_them(span: int, jit: bool, mo
         order = np.argsort(whole.column("place").to_numpy(), kind="stable")
         assert found.equals(whole.take(pa.array(order)))
         found.validate(full=True)
+
+
+def test_parts_that_follow_each_other_come_together_as_a_stable_sort_puts_them() -> None:
+    chance = np.random.default_rng(2)
+    for overlap in (-3, 0, 1, 5, 40, 200):
+        for count in (0, 1, 2, 4):
+            made = []
+            for number in range(count):
+                begin = 50 * number
+                places = np.sort(chance.integers(begin, max(begin + 50 + overlap, begin + 1), chance.integers(0, 60)))
+                made.append(Made(rows_at(places, number), places))
+            whole = pa.concat_tables([SCHEMA.empty_table(), *(part.rows for part in made)])
+            order = np.argsort(whole.column("place").to_numpy(), kind="stable")
+            assert chained(made, SCHEMA).equals(whole.take(pa.array(order)))
 
 
 def test_codes_of_texts_become_texts() -> None:

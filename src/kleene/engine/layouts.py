@@ -18,13 +18,13 @@ from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.choice import CompiledEngine
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.merging import Made, merged
-from kleene.engine.range_shares import Found, Ranges, chosen_of, cut_by_range
+from kleene.engine.merging import Made, chained, merged
+from kleene.engine.range_shares import Found, Ranges, chosen_of, cut_by_range, has_one_key
 from kleene.engine.ranges import is_choosing
 from kleene.engine.run import Runner
 from kleene.engine.share_keys import Workers
 from kleene.engine.shares import Cut, cut_by_key
-from kleene.plan.plan import ByKey, Plan
+from kleene.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class InShares:
         if self.maker.goes_by_partition:
             # Its rows come partition by partition; texts that are keys may still be codes.
             return pa.concat_tables([part.rows.cast(self.maker.schema) for part in made])
-        return _merged(made, self.maker, self.jit, workers, budget)
+        budget.hold("its result, put in order", sum(table_bytes(part.rows) for part in made))
+        return merged(made, self.maker.schema, shared_loops(self.jit), workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,6 @@ class InRanges:
 
     maker: Maker
     ranges: Ranges
-    jit: bool
     chosen: list[Found] | None = None
 
     def __len__(self) -> int:
@@ -113,32 +113,28 @@ class InRanges:
         return self.maker.together(*self.ranges.rows(number, found, self.maker.with_times, budget))
 
     def joined(self, made: Sequence[Made], workers: Workers, budget: Budget) -> pa.Table:
-        return _merged(made, self.maker, self.jit, workers, budget)
-
-
-def _merged(made: Sequence[Made], maker: Maker, jit: bool, workers: Workers, budget: Budget) -> pa.Table:
-    budget.hold("its result, put in order", sum(table_bytes(part.rows) for part in made))
-    return merged(made, maker.schema, shared_loops(jit), workers)
+        return chained(made, self.maker.schema)
 
 
 def choose_layout(
     maker: Maker, table: pa.Table, engine: CompiledEngine, workers: Workers, budget: Budget
 ) -> Layout | None:
     """How the table is spread over the workers; None where its events are matched together."""
-    if isinstance(maker.plan.split, ByKey):
+    is_one = has_one_key(maker.plan, table)
+    if not is_one:
         cut = cut_by_key(maker.plan, table, engine.jit, workers, budget)
         if cut is not None:
             return InShares(maker, cut, engine.jit)
     if workers.count == 1 or maker.id_columns is not None:
         return None
-    ranges = cut_by_range(maker.plan, table, workers, maker.nullable)
+    ranges = cut_by_range(maker.plan, table, workers, maker.nullable, is_one)
     if isinstance(ranges, str):
         return None
     if not is_choosing(maker.plan):
-        return InRanges(maker, ranges, engine.jit)
+        return InRanges(maker, ranges)
     budgets = budget.for_threads(len(ranges))
     found = workers.map(lambda number: ranges.candidates(number, budgets[number]), range(len(ranges)))
     budget.restart()  # what was counted there were candidates
     chosen = chosen_of(ranges, found, shared_loops(engine.jit))
     budget.count(sum(len(part.matches) for part in chosen))
-    return InRanges(maker, ranges, engine.jit, chosen)
+    return InRanges(maker, ranges, chosen)

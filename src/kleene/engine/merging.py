@@ -36,6 +36,9 @@ class Made:
     rows: pa.Table
     places: Array
 
+    def some(self, begin: int, end: int) -> Made:
+        return Made(self.rows.slice(begin, end - begin), self.places[begin:end])
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -71,6 +74,30 @@ def merged(made: Sequence[Made], schema: pa.Schema, loops: SharedLoops, workers:
     else:
         found = _put_together(made, columns, schema, loops, workers)
     return pa.table(found, names=schema.names).cast(schema)
+
+
+def chained(made: Sequence[Made], schema: pa.Schema) -> pa.Table:
+    """The same of parts that follow each other, and share places only near their ends: only there rows are sorted."""
+    made, done = [part for part in made if part.rows.num_rows], list[pa.Table]()
+    if not made:
+        return pa.Table.from_batches([], schema)
+    current = made[0]
+    for part in made[1:]:
+        own = int(np.searchsorted(current.places, part.places[0], "right"))
+        mixed = int(np.searchsorted(part.places, current.places[-1], "left"))
+        done.append(current.rows.slice(0, own))
+        current = _chained(
+            current.some(own, len(current.places)), part.some(0, mixed), part.some(mixed, len(part.places))
+        )
+    return pa.concat_tables([rows.cast(schema) for rows in (*done, current.rows)])
+
+
+def _chained(one: Made, other: Made, rest: Made) -> Made:
+    """The rows of the two in order, and the rest behind them."""
+    order = np.argsort(np.concatenate([one.places, other.places]), kind="stable")
+    rows = pa.concat_tables([one.rows, other.rows]).take(pa.array(order)) if len(order) else one.rows
+    places = np.concatenate([one.places, other.places])[order]
+    return Made(pa.concat_tables([rows, rest.rows]), np.concatenate([places, rest.places]))
 
 
 def _are_few(made: Sequence[Made]) -> bool:

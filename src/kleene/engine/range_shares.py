@@ -41,6 +41,7 @@ from kleene.schema import LARGEST_INTEGER, SMALLEST_INTEGER
 
 MOST_COPIED = 0.5
 """Ranges that would read more than this part of the events twice gain nothing."""
+FEW = 1_000
 Found = FoundMatches | FoundRows
 
 
@@ -152,9 +153,9 @@ def _best_of_ends(found: FlatMatches, jit: bool) -> FlatMatches:
 # --- where to cut ---
 
 
-def cut_by_range(plan: Plan, table: pa.Table, workers: Workers, nullable: frozenset[str]) -> Ranges | str:
-    """Ranges of about as many events each; or why there are none."""
-    reach = reach_or_reason(plan, has_one_key(plan, table))
+def cut_by_range(plan: Plan, table: pa.Table, workers: Workers, nullable: frozenset[str], is_one: bool) -> Ranges | str:
+    """Ranges of about as many events each; or why there are none. `is_one` says that there is one partition."""
+    reach = reach_or_reason(plan, is_one)
     if isinstance(reach, str):
         return reach
     times, rows, count = order_times(table, plan.query), table.num_rows, workers.count
@@ -180,7 +181,8 @@ def has_one_key(plan: Plan, table: pa.Table) -> bool:
     is_plain = all(pa.types.is_integer(column.type) or pa.types.is_string(column.type) for column in columns)
     if not is_plain or any(column.null_count for column in columns):
         return False
-    return all(pc.all(pc.equal(column, column[0])).as_py() for column in columns)
+    heads = [column.slice(0, FEW) for column in columns]  # most tables show soon that they have more
+    return all(pc.all(pc.equal(column, column[0])).as_py() for column in (*heads, *columns))
 
 
 def _place(times: Array, time: Time, side: Literal["left", "right"]) -> int:
