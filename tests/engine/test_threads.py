@@ -177,6 +177,37 @@ def test_limits_hold_for_all_threads_together() -> None:
             query.match(table, engine=options)
 
 
+def test_what_threads_hold_twice_is_told_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: dict[str, int] = {}
+    hold = budget.Budget.hold
+
+    def told(own: budget.Budget, what: str, size: int) -> None:
+        held[what] = max(held.get(what, 0), size)
+        hold(own, what, size)
+
+    monkeypatch.setattr(budget.Budget, "hold", told)
+    table = trades()
+    found = QUERIES["falls"].match(table, engine=kleene.EngineOptions("generated", threads=2))
+    assert held["the events by share"] >= table.num_rows * (4 + 8 + 4)  # positions, times, codes of symbols
+    assert held["its result, put in order"] >= 8 * 3 * found.num_rows  # begins, ends and lengths, besides symbols
+
+
+def test_shares_that_do_not_fit_into_memory_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, table, made = QUERIES["falls"], trades(), []
+    expected = query.match(table, engine="reference")
+    cut = layouts.cut_by_key
+    monkeypatch.setattr(layouts, "cut_by_key", lambda *given: made.append(found := cut(*given)) or found)
+    hold = budget.Budget.hold
+
+    def full(own: budget.Budget, what: str, size: int) -> None:
+        hold(own, what, own.memory + 1 if what == "the events by share" else size)
+
+    monkeypatch.setattr(budget.Budget, "hold", full)
+    for count in (1, 2):
+        assert query.match(table, engine=kleene.EngineOptions("generated", threads=count)).equals(expected)
+    assert not made
+
+
 def test_an_error_in_one_thread_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 

@@ -130,11 +130,14 @@ def choose_layout(
     ranges = cut_by_range(maker.plan, table, workers, maker.nullable, is_one)
     if isinstance(ranges, str):
         return None
-    if not is_choosing(maker.plan):
-        return InRanges(maker, ranges)
+    return InRanges(maker, ranges, _chosen(ranges, engine.jit, workers, budget) if is_choosing(maker.plan) else None)
+
+
+def _chosen(ranges: Ranges, jit: bool, workers: Workers, budget: Budget) -> list[Found]:
+    """The matches of each range, where they are chosen among the candidates of all."""
     budgets = budget.for_threads(len(ranges))
     found = workers.map(lambda number: ranges.candidates(number, budgets[number]), range(len(ranges)))
     budget.restart()  # what was counted there were candidates
-    chosen = chosen_of(ranges, found, shared_loops(engine.jit))
+    chosen = chosen_of(ranges, found, shared_loops(jit))
     budget.count(sum(len(part.matches) for part in chosen))
-    return InRanges(maker, ranges, chosen)
+    return chosen

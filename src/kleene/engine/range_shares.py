@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.budget import Budget
+from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import chosen_matches, order_of
 from kleene.engine.compiled.arrays.orders import BEST_OF_AN_END_FIRST
@@ -94,6 +94,7 @@ class Ranges:
         for part in writer.parts([found], budget):
             for batch in part.batches:
                 assert batch.places is not None
+                budget.add("its result", table_bytes(batch.table))
                 tables.append(batch.table)
                 places.append(batch.places.astype(np.int64) + self.parts[number].begin)
         return tables, places

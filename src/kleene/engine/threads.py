@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from kleene.engine.budget import Budget, EndedError
+from kleene.engine.choice import CompiledEngine
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.layouts import Maker, choose_layout
 from kleene.engine.range_shares import NoNextRowError, reach_or_reason
@@ -73,17 +74,21 @@ class _Call:
             return self.together()
         engine.kernel(self.maker.nullable, self.budget)  # before threads ask for it
         try:
-            layout = choose_layout(self.maker, self.table, engine, workers, self.budget)
-            if layout is None:
-                return self.together()
-            budgets = self.budget.for_threads(len(layout))
-            made = workers.map(lambda number: layout.made(number, budgets[number]), range(len(layout)))
-            return layout.joined(made, workers, self.budget)
+            rows = self._joined(engine, workers)
         except (KleeneError, EndedError, NoNextRowError) as error:
             if isinstance(error, LimitError) and self.budget.is_out_of_time:
                 raise
             self.budget.restart()
-            return self.together()
+            rows = None
+        return self.together() if rows is None else rows
+
+    def _joined(self, engine: CompiledEngine, workers: Workers) -> pa.Table | None:
+        layout = choose_layout(self.maker, self.table, engine, workers, self.budget)
+        if layout is None:
+            return None
+        budgets = self.budget.for_threads(len(layout))
+        made = workers.map(lambda number: layout.made(number, budgets[number]), range(len(layout)))
+        return layout.joined(made, workers, self.budget)
 
 
 class _OneThread:
