@@ -144,7 +144,7 @@ def count_ties(table: pa.Table, rule: TieRule) -> int:
 
 
 def _has_equal_neighbours(column: pa.ChunkedArray) -> bool:
-    if column.null_count or not pa.types.is_primitive(column.type):
+    if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)):
         return bool(_same_values(column).any())
     return bool(pc.any(pc.equal(column.slice(0, len(column) - 1), column.slice(1))).as_py())
 
