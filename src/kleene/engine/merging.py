@@ -59,7 +59,7 @@ class Target(Protocol):
 
     def put(self, stretch: Stretch, new_places: Sequence[Array]) -> None: ...
 
-    def done(self) -> pa.Array: ...
+    def done(self) -> pa.Array | pa.ChunkedArray: ...
 
 
 def merged(made: Sequence[Made], schema: pa.Schema, loops: SharedLoops, workers: Workers) -> pa.Table:
@@ -112,7 +112,7 @@ def _put_together(
     schema: pa.Schema,
     loops: SharedLoops,
     workers: Workers,
-) -> list[pa.Array]:
+) -> list[pa.Array | pa.ChunkedArray]:
     places = [part.places.astype(np.int32, copy=False) for part in made]
     targets = [_target(parts, field.type, loops) for parts, field in zip(columns, schema, strict=True)]
     new_places = [np.empty(len(own), np.int32) for own in places]
@@ -121,7 +121,7 @@ def _put_together(
     if len(order):
         order[np.concatenate(new_places)] = np.arange(len(order))
 
-    def finished(number: int) -> pa.Array:
+    def finished(number: int) -> pa.Array | pa.ChunkedArray:
         target = targets[number]
         return _taken(order, columns[number]) if target is None else target.done()
 
@@ -164,7 +164,13 @@ def _fill(
 
 def _target(parts: Sequence[pa.ChunkedArray], type_: pa.DataType, loops: SharedLoops) -> Target | None:
     """What fills a column of plain numbers or of texts; None for others, and where there are NULLs."""
-    if any(part.null_count or part.type != type_ for part in parts):
+    if any(part.null_count for part in parts):
+        return None
+    if all(pa.types.is_dictionary(part.type) and part.type.value_type == type_ for part in parts):
+        arrays = [one_array(part) for part in parts]
+        are_one = all(own.dictionary.equals(arrays[0].dictionary) for own in arrays[1:])
+        return _Codes(arrays, loops) if are_one and arrays[0].indices.type == pa.int32() else None
+    if any(part.type != type_ for part in parts):
         return None
     if pa.types.is_primitive(type_) and type_.bit_width in (32, 64):
         return _Numbers(parts, type_, loops)
@@ -187,6 +193,26 @@ class _Numbers:
 
     def done(self) -> pa.Array:
         return pa.array(self._moved).view(self._type)
+
+
+class _Codes:
+    """Texts that are codes of the same words in all parts; each stretch becomes texts as soon as it is filled."""
+
+    def __init__(self, parts: Sequence[pa.DictionaryArray], loops: SharedLoops) -> None:
+        self._words, self._loop = parts[0].dictionary, loops["put_short"]
+        self._codes = [not_read_only(part.indices.to_numpy()) for part in parts]
+        self._moved = np.empty(sum(map(len, parts)), np.int32)
+        self._filled: dict[int, pa.Array] = {}
+
+    def put(self, stretch: Stretch, new_places: Sequence[Array]) -> None:
+        rows = sum(stretch.ends) - sum(stretch.begins)
+        for new, begin, end, codes in zip(new_places, stretch.begins, stretch.ends, self._codes, strict=True):
+            self._loop(new, begin, end, codes, self._moved)
+        own = self._moved[stretch.base : stretch.base + rows]
+        self._filled[stretch.base] = self._words.take(pa.array(own))
+
+    def done(self) -> pa.ChunkedArray:
+        return pa.chunked_array([self._filled[base] for base in sorted(self._filled)], self._words.type)
 
 
 class _Texts:

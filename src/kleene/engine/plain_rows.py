@@ -42,9 +42,17 @@ def plain_rows(query: AnalyzedRowPattern, found: FoundRows) -> tuple[pa.Table, A
     ends = _ends(found)
     if ends is None:
         return None
-    columns = [values_at(found.table.column(name), ends.first) for name in query.partition_columns]
+    columns = [_values(found.table.column(name), ends.first) for name in query.partition_columns]
     columns += [_column(measure.expression, ends, found.table) for measure in query.measures]
     return as_schema(columns, row_output_schema(query, found.table.schema)), ends.last
+
+
+def _values(column: pa.ChunkedArray, places: Array) -> pa.Array:
+    """The values at the places; codes stay codes of the same words."""
+    if not pa.types.is_dictionary(column.type) or column.num_chunks != 1 or column.null_count:
+        return values_at(column, places)
+    whole = column.chunk(0)
+    return pa.DictionaryArray.from_arrays(pa.array(whole.indices.to_numpy()[places]), whole.dictionary)
 
 
 def _is_plain(expression: ir.Expr) -> bool:
@@ -61,11 +69,11 @@ def _is_plain(expression: ir.Expr) -> bool:
 def _column(expression: ir.Expr, ends: _Ends, table: pa.Table) -> pa.Array:
     match expression:
         case ir.InputConstant(name=name):
-            return values_at(table.column(name), ends.first)
+            return _values(table.column(name), ends.first)
         case ir.Attribute(name=name):
-            return values_at(table.column(name), ends.last)
+            return _values(table.column(name), ends.last)
         case ir.Navigation(argument=ir.Attribute(name=name)):
-            return values_at(table.column(name), ends.last if expression.from_last else ends.first)
+            return _values(table.column(name), ends.last if expression.from_last else ends.first)
         case ir.MatchNumber():
             return pa.array(ends.numbers, pa.int64())
     return pa.array(ends.lengths, pa.int64())
