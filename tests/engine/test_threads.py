@@ -17,7 +17,7 @@ import kleene
 from case_files import Case, load_all
 from flat_options import call_of
 from kleene.api import prepare
-from kleene.engine import budget, shares, threads
+from kleene.engine import budget, layouts, shares, threads
 from kleene.engine.threads import run, why_together
 from kleene.plan.plan import Plan
 from plain_windows import random_rows, random_window
@@ -134,7 +134,7 @@ def test_machine_code_in_threads(name: str, count: int, monkeypatch: pytest.Monk
     expected = query.match(table, order_by=order, engine="reference")
     monkeypatch.setattr(shares, "ROWS_AT_ONCE", 200)
     cuts = []
-    monkeypatch.setattr(threads, "cut_by_key", lambda *given: cuts.append(found := shares.cut_by_key(*given)) or found)
+    monkeypatch.setattr(layouts, "cut_by_key", lambda *given: cuts.append(found := shares.cut_by_key(*given)) or found)
     found = query.match(table, order_by=order, engine=kleene.EngineOptions("compiled", threads=count))
     assert found.equals(expected)
     assert cuts[0] is not None
@@ -151,7 +151,9 @@ def test_events_of_other_types_are_left_out() -> None:
     table, plan = prepare(call_of(QUERIES["sequence"].definition, order_by="t", engine="generated"), table)
     cut = shares.cut_by_key(plan, table, False, threads._OneThread())
     assert cut is not None
-    assert set(cut.table.column("type").to_pylist()) == {"A", "B", "C"}
+    types = [type_ for number in range(len(cut)) for type_ in cut.share(number).table.column("type").to_pylist()]
+    assert set(types) == {"A", "B", "C"}
+    assert len(types) == sum(type_ != "other" for type_ in table.column("type").to_pylist())
 
 
 def test_of_two_errors_that_of_the_partition_that_comes_first_is_told_in_threads() -> None:
@@ -175,10 +177,41 @@ def test_limits_hold_for_all_threads_together() -> None:
             query.match(table, engine=options)
 
 
+def test_what_threads_hold_twice_is_told_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: dict[str, int] = {}
+    hold = budget.Budget.hold
+
+    def told(own: budget.Budget, what: str, size: int) -> None:
+        held[what] = max(held.get(what, 0), size)
+        hold(own, what, size)
+
+    monkeypatch.setattr(budget.Budget, "hold", told)
+    table = trades()
+    found = QUERIES["falls"].match(table, engine=kleene.EngineOptions("generated", threads=2))
+    assert held["the events by share"] >= table.num_rows * (4 + 8 + 4)  # positions, times, codes of symbols
+    assert held["its result, put in order"] >= 8 * 3 * found.num_rows  # begins, ends and lengths, besides symbols
+
+
+def test_shares_that_do_not_fit_into_memory_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, table, made = QUERIES["falls"], trades(), []
+    expected = query.match(table, engine="reference")
+    cut = layouts.cut_by_key
+    monkeypatch.setattr(layouts, "cut_by_key", lambda *given: made.append(found := cut(*given)) or found)
+    hold = budget.Budget.hold
+
+    def full(own: budget.Budget, what: str, size: int) -> None:
+        hold(own, what, own.memory + 1 if what == "the events by share" else size)
+
+    monkeypatch.setattr(budget.Budget, "hold", full)
+    for count in (1, 2):
+        assert query.match(table, engine=kleene.EngineOptions("generated", threads=count)).equals(expected)
+    assert not made
+
+
 def test_an_error_in_one_thread_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
-    def of_share(call: threads._Call, cut: shares.Cut, number: int, budget: threads.Budget) -> object:
+    def made(layout: layouts.InShares, number: int, budget: threads.Budget) -> object:
         if number == 0:
             raise ZeroDivisionError
         while not ended.is_set():
@@ -190,7 +223,7 @@ def test_an_error_in_one_thread_ends_the_others(monkeypatch: pytest.MonkeyPatch)
         raise AssertionError
 
     monkeypatch.setattr(shares, "ROWS_AT_ONCE", 1_500)
-    monkeypatch.setattr(threads._Call, "_of_share", of_share)
+    monkeypatch.setattr(layouts.InShares, "made", made)
     with pytest.raises(ZeroDivisionError):
         QUERIES["falls"].match(trades(), engine=kleene.EngineOptions("compiled", threads=2))
     assert ended.is_set()
@@ -257,16 +290,16 @@ def test_keys_that_are_texts_stay_texts() -> None:
 INTERRUPTED = """
 import sys, threading, time
 import kleene, pyarrow as pa
-from kleene.engine import threads
+from kleene.engine import layouts, threads
 
-def of_share(call, cut, number, budget):
+def made(layout, number, budget):
     sys.stdout.write("running\\n")
     sys.stdout.flush()
     while True:
         time.sleep(0.001)
         budget.check_time()
 
-threads.LEAST_ROWS, threads._Call._of_share = 2, of_share
+threads.LEAST_ROWS, layouts.InShares.made = 2, made
 table = pa.table({"k": [1, 2, 3, 4] * 10, "t": range(40)})
 query = kleene.match_recognize("PARTITION BY k ORDER BY t PATTERN (A)")
 try:

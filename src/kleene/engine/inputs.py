@@ -15,6 +15,7 @@ from kleene.engine.nested import nested_columns, with_nested
 from kleene.engine.several import TYPE_FIELD, column_or_nulls, schema_of_inputs, unified_schema
 from kleene.engine.sorting import sorted_table
 from kleene.engine.sources import Source, first_line, make_source
+from kleene.engine.texts import check_texts
 from kleene.engine.unencoded import unencoded, unencoded_type
 from kleene.errors import KleeneError, SchemaError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
@@ -275,7 +276,7 @@ def _plain_column(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     try:
         plain = unencoded(column)
         if pa.types.is_string(plain.type):
-            plain.validate(full=True)
+            check_texts(plain)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaError(
             f"the column '{printable(name)}' of type {column.type} cannot be read: {first_line(error)}",

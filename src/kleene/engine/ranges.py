@@ -240,7 +240,7 @@ class RangeMatcher:
             return self._events(query, part, with_times, budget)
         own = own_rows(part.grouped, part.grouped.permuted(part.own))
         try:
-            entries = self._entries(query, part, own)
+            entries = entries_of(query, self._reach, part.table, part.grouped, own)
             found = find_row_candidates(self._rows, part.table, part.grouped, own, entries, budget)
         except GaveUpError:
             if (query.definition.after_match or AfterMatch()).skip in (Skip.TO_FIRST, Skip.TO_LAST):
@@ -284,19 +284,6 @@ class RangeMatcher:
                 made = _rows_with_order(query, table, some, row_order, part.places[rows, 1])
                 yield Candidates(made, part.places[starts], part.places[then] + NEXT, starts, ends)
 
-    def _entries(self, query: AnalyzedRowPattern, part: RangeEvents, own: Array) -> Array:
-        """How many of the first own rows a match of an earlier range may reach: there matching may go on."""
-        is_first = own[:, 0] == part.grouped.begins[:-1]
-        if query.definition.selection is Selection.ALL_MATCHES or is_first.all():
-            return np.ones(len(own), np.int64)
-        reached, ahead = np.full(len(own), self._reach.ahead.rows + 1), self._reach.ahead.time
-        if ahead is not None:
-            times = part.grouped.permuted(times_array(part.table, query.order_by[0].name, query.time_type))
-            for number, (begin, end) in enumerate(own.tolist()):
-                if begin < end:
-                    reached[number] += np.searchsorted(times[begin:end] - times[begin], ahead)
-        return np.where(is_first, 1, reached)
-
     def _row_batches(
         self, query: AnalyzedRowPattern, part: RangeEvents, found: FoundRows, row_order: RowOrder | None
     ) -> Iterator[Candidates]:
@@ -336,6 +323,20 @@ def _rows_with_order(
         return made
     places = RowPlaces.of([row.order for row in rows])
     return row_order.appended(made, table, replace(places, among_equals=among_equals[places.first]))
+
+
+def entries_of(query: AnalyzedRowPattern, reach: Reach, table: pa.Table, grouped: Grouped, own: Array) -> Array:
+    """How many of the first own rows a match of an earlier range may reach: there matching may go on."""
+    is_first = own[:, 0] == grouped.begins[:-1]
+    if query.definition.selection is Selection.ALL_MATCHES or is_first.all():
+        return np.ones(len(own), np.int64)
+    reached, ahead = np.full(len(own), reach.ahead.rows + 1), reach.ahead.time
+    if ahead is not None:
+        times = grouped.permuted(times_array(table, query.order_by[0].name, query.time_type))
+        for number, (begin, end) in enumerate(own.tolist()):
+            if begin < end:
+                reached[number] += np.searchsorted(times[begin:end] - times[begin], ahead)
+    return np.where(is_first, 1, reached)
 
 
 def own_rows(grouped: Grouped, own: Array) -> Array:

@@ -27,6 +27,7 @@ from kleene.engine.interpreter import FoundOutputRows
 from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.matches import Array, FlatMatches, FoundMatches
 from kleene.engine.output import as_schema, output_table, values_at
+from kleene.engine.plain_rows import plain_rows
 from kleene.engine.protocol import Found, Time
 from kleene.engine.row_columns import one_row_table, regex_table, window_columns
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
@@ -128,6 +129,7 @@ class RowWriter:
     id_columns: Sequence[str] | None = None
     row_order: RowOrder | None = None  # of row patterns, if it is wanted
     placed_by: tuple[str, ...] = ()  # columns of events that tell where they stand, beyond one table
+    is_whole: bool = False  # whether the caller holds all rows anyway, so that batches may be large
 
     def parts(self, all_found: Iterable[Found], budget: Budget) -> Iterator[Part]:
         """The rows of each thing found, made when they are asked for."""
@@ -139,7 +141,7 @@ class RowWriter:
                 case FoundRegex():
                     batches = table_batches(*regex_table(self._row_pattern, found, self.row_order))
                 case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.ONE:
-                    batches = _one_row_batches(self._row_pattern, found, self.row_order)
+                    batches = self._cut(_one_row_batch(self._row_pattern, found, self.row_order))
                 case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.EACH_ROW:
                     batches = _window_batches(self._row_pattern, found)
                 case FoundRows():
@@ -161,6 +163,9 @@ class RowWriter:
             )
             batches = _marked_batches(batches, self.plan) if is_unmarked else batches
             yield Part(_placed_batches(batches, found.table, self.placed_by), found.is_settled)
+
+    def _cut(self, batch: ResultBatch) -> Iterator[ResultBatch]:
+        return iter([batch]) if self.is_whole else table_batches(batch.table, batch.places)
 
     @property
     def _row_pattern(self) -> AnalyzedRowPattern:
@@ -277,11 +282,14 @@ def _in_time(rows: Iterable[OutputRow], budget: Budget) -> Iterator[OutputRow]:
         yield row
 
 
-def _one_row_batches(query: AnalyzedRowPattern, found: FoundRows, row_order: RowOrder | None) -> Iterator[ResultBatch]:
+def _one_row_batch(query: AnalyzedRowPattern, found: FoundRows, row_order: RowOrder | None) -> ResultBatch:
+    plain = plain_rows(query, found) if row_order is None else None
+    if plain is not None:
+        return ResultBatch(*plain)
     table, order = one_row_table(query, found, row_order)
     starts = found.matches.starts[order]
     ends = starts + np.maximum(np.diff(found.matches.offsets)[order], 1) - 1
-    yield from table_batches(table, found.grouped.positions(ends))
+    return ResultBatch(table, found.grouped.positions(ends))
 
 
 def _window_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[ResultBatch]:

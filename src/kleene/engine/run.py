@@ -105,7 +105,7 @@ class Runner:
         Memory does not grow with the result, unless the caller holds all of it, so that nothing need wait on disk.
         """
         budget = Budget(self.plan.limits, table.num_rows) if budget is None else budget
-        writer = RowWriter(self.plan, self.measures, self.meter, with_times, id_columns, row_order)
+        writer = RowWriter(self.plan, self.measures, self.meter, with_times, id_columns, row_order, is_whole=holds_all)
         given = 0
         try:
             parts = self._with_timeouts(self._parts(table, writer, budget), table, writer, budget)

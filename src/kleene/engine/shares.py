@@ -1,24 +1,33 @@
 """A table to shares that can be matched apart: partitions, of which each is whole in one share.
 
-Events of types that the query does not name are left out on the way, where nothing counts them.
+Events of types that the query does not name are left out on the way, where nothing counts them. Each thread has a part
+of the table: it finds the rows of use in it, numbers their keys, and moves them to where their shares stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.compiled.batches import partition_codes
+from kleene.engine.budget import Budget
 from kleene.engine.compiled.columns import Array, encoded_values, not_read_only
 from kleene.engine.compiled.loading import SharedLoops, shared_loops
-from kleene.engine.needs import SKIPPING, type_column_of
-from kleene.ir.options import WindowUnit
+from kleene.engine.share_keys import (
+    NO_ROWS,
+    Keys,
+    Rows,
+    Workers,
+    keys_of,
+    one_array,
+    parts_of,
+    rows_of_types,
+    type_words,
+)
 from kleene.plan.plan import ByKey, Plan
 
 LEAST_ROWS = 100_000
@@ -27,18 +36,11 @@ HEAVY = 0.7
 """With more than this part of the events in one partition, the others would wait for it."""
 ROWS_AT_ONCE = 1 << 18
 """About so many events a share has where there are more of them: what belongs to them fits into the cache."""
+SMALL = 64
+"""A partition is small if so many of its size make a share."""
+AT_ONCE = 1 << 15
+"""So many rows are moved together, column by column: their places stay in the cache."""
 MOST_ROWS = 2**31 - 1
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-class Workers(Protocol):
-    """Threads; what they give back comes in the order of what they were given."""
-
-    @property
-    def count(self) -> int: ...
-
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,125 +53,94 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The events of each share together. Those of share s stand from begins[s] on; `positions` is where they stood."""
+    """The events of each share together. Those of share s stand from begins[s] on; `positions` is where they stood.
+
+    `columns` are those that were moved there; of the others, a share takes its values when it is asked for.
+    """
 
     table: pa.Table
+    columns: dict[str, pa.Array]
     positions: Array
     begins: Array
 
     def __len__(self) -> int:
         return len(self.begins) - 1
 
+    @property
+    def bytes(self) -> int:
+        return int(self.positions.nbytes + sum(column.nbytes for column in self.columns.values()))
+
     def share(self, number: int) -> Share:
         begin, end = self.begins[number : number + 2].tolist()
-        return Share(self.table.slice(begin, end - begin), self.positions[begin:end])
+        positions, columns = self.positions[begin:end], list[pa.Array | pa.ChunkedArray]()
+        for name in self.table.column_names:
+            if name in self.columns:
+                columns.append(self.columns[name].slice(begin, end - begin))
+            else:
+                columns.append(self.table.column(name).take(pa.array(positions)))
+        return Share(pa.table(columns, names=self.table.column_names), positions)
 
 
-def cut_by_key(plan: Plan, table: pa.Table, jit: bool, workers: Workers) -> Cut | None:
+def cut_by_key(plan: Plan, table: pa.Table, jit: bool, workers: Workers, budget: Budget | None = None) -> Cut | None:
     """The partitions spread over the shares; None where there is one key, or too much of it."""
     assert isinstance(plan.split, ByKey)
-    loops = shared_loops(jit)
     if table.num_rows > MOST_ROWS:
         return None
-    table = with_codes(table, [*plan.split.columns, *_type_columns(plan)], workers)
-    codes, count = partition_codes(table, plan.split.columns, isinstance(plan.query, AnalyzedRowPattern))
-    _leave_out(plan, table, codes, loops, workers)
-    sizes = np.zeros(count, np.int64)
-    loops["count_by_share"](codes, np.arange(count), sizes)
-    if not sizes.sum() or sizes.max() > HEAVY * sizes.sum():
+    loops, parts = shared_loops(jit), parts_of(table.num_rows, workers)
+    typed = type_words(plan, table)
+    if typed is not None:
+        types = one_array(table.column(typed[0]))
+        parts = workers.map(partial(rows_of_types, types, typed[1], loops), parts)
+    if len(plan.split.columns) > 1 or table.column(plan.split.columns[0]).null_count:
+        table = with_codes(table, plan.split.columns, workers)
+    keys = keys_of(plan, table, parts, loops, workers)
+    sizes = np.array(workers.map(partial(_sizes, keys, loops), range(len(parts))))
+    totals = sizes.sum(axis=0)
+    if not totals.sum() or totals.max() > HEAVY * totals.sum():
         return None
-    shares = max(workers.count, int(sizes.sum()) // ROWS_AT_ONCE)
-    share_of = _spread(sizes, shares, is_in_order=_goes_by_partition(plan), codes=codes)
-    return _arranged(table, codes, share_of, shares, loops, workers)
+    shares = _count_of_shares(int(totals.sum()), workers)
+    share_of = _in_order(totals, shares, parts, keys) if _goes_by_partition(plan) else _spread(totals, shares)
+    columns = _Columns(table, parts, loops)
+    if typed is not None:
+        columns.add_codes(typed[0], pa.array(typed[1], pa.string()), [(part.kinds, None) for part in parts])
+    if keys.words is not None:
+        columns.add_codes(plan.split.columns[0], keys.words, [(own.codes, own.number_of) for own in keys.parts])
+    return _arranged(columns, keys, share_of, sizes, workers, budget or Budget())
 
 
-def _parts(rows: int, workers: Workers) -> list[slice]:
-    size = -(-rows // workers.count)
-    return [slice(begin, min(begin + size, rows)) for begin in range(0, rows, size)]
+def _count_of_shares(rows: int, workers: Workers) -> int:
+    """As many for each thread."""
+    return workers.count * max(1, round(rows / ROWS_AT_ONCE / workers.count))
 
 
-def _arranged(table: pa.Table, codes: Array, share_of: Array, shares: int, loops: SharedLoops, workers: Workers) -> Cut:
-    """The rows of each share together: each thread counts, and then moves, the rows of its part of the table."""
-    rows = table.num_rows
-    parts = _parts(rows, workers)
-    counts = np.zeros((len(parts), shares), np.int64)
-    workers.map(lambda own: loops["count_by_share"](codes[parts[own]], share_of, counts[own]), range(len(parts)))
-    begins = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    cursors = begins[:-1] + np.cumsum(counts, axis=0) - counts
-    new_places, positions = np.empty(rows, np.int32), np.empty(int(begins[-1]), np.int64)
-    moves = [_Move(column) for column in table.columns]
-    for move in moves:
-        move.begin(len(positions), loops)
-
-    def moved(own: int) -> None:
-        there = new_places[parts[own]]
-        loops["places_by_share"](codes[parts[own]], share_of, cursors[own], there)
-        loops["move_rows"](there, parts[own].start, positions)
-        for move in moves:
-            move.run(there, parts[own])
-
-    workers.map(moved, range(len(parts)))
-    columns = workers.map(lambda move: move.done(positions), moves)
-    return Cut(pa.table(columns, names=table.column_names), positions, begins)
+def _sizes(keys: Keys, loops: SharedLoops, number: int) -> Array:
+    """How many rows of a part each partition has."""
+    own, sizes = keys.parts[number], np.zeros(keys.count, np.int64)
+    counts = np.zeros(max(len(own.number_of), 1), np.int64)
+    loops["count_codes"](own.codes, counts)
+    sizes[own.number_of] = counts[: len(own.number_of)]
+    return sizes
 
 
-class _Move:
-    """A column on its way to where the shares have their rows. Of what is no plain number, Arrow takes the rows."""
-
-    def __init__(self, column: pa.ChunkedArray) -> None:
-        self._column, self._words = column, None
-        if pa.types.is_dictionary(column.type):
-            encoded = encoded_values(column)
-            self._column, self._words = pa.chunked_array([encoded.indices]), encoded.dictionary
-        self._type = self._column.type
-        self._values: Array | None = None
-
-    def begin(self, rows: int, loops: SharedLoops) -> None:
-        is_plain = pa.types.is_primitive(self._type) and self._type.bit_width in (32, 64) and len(self._column)
-        if not is_plain or self._column.null_count:
-            return
-        whole = self._column.combine_chunks()
-        whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-        is_long = self._type.bit_width == 64
-        self._values = not_read_only(whole.view(pa.int64() if is_long else pa.int32()).to_numpy())
-        self._moved = np.empty(rows, self._values.dtype)
-        self._loop = loops["move_long" if is_long else "move_short"]
-
-    def run(self, new_places: Array, rows: slice) -> None:
-        if self._values is not None:
-            self._loop(new_places, self._values[rows], self._moved)
-
-    def done(self, positions: Array) -> pa.Array:
-        if self._values is None:
-            found = self._column.take(pa.array(positions))
-            found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-        else:
-            found = pa.array(self._moved).view(self._type)
-        return found if self._words is None else pa.DictionaryArray.from_arrays(found, self._words)
+def _spread(sizes: Array, count: int) -> Array:
+    """The share of each partition, so that all shares have about as many events."""
+    share_of = np.arange(len(sizes)) % count
+    # Many small ones are even on average. The large go there and back, from the largest on: 0 1 1 0 0 1 1 0 …
+    large = np.flatnonzero(sizes * (SMALL * count) > sizes.sum())
+    there_and_back = np.concatenate([np.arange(count), np.arange(count)[::-1]])
+    share_of[large[np.argsort(-sizes[large], kind="stable")]] = np.resize(there_and_back, len(large))
+    return share_of
 
 
-def _leave_out(plan: Plan, table: pa.Table, codes: Array, loops: SharedLoops, workers: Workers) -> None:
-    """Takes events of types that the query does not name out of their partitions."""
-    query, names = plan.query, _type_columns(plan)
-    if not names or not isinstance(query, AnalyzedQuery):
-        return
-    uses = [*(one.types for one in query.components), *(one.types for one in query.negations)]
-    types = {type_ for use in uses for type_ in use}
-    column = encoded_values(table.column(names[0]))
-    wanted = np.array([*(word in types for word in column.dictionary.to_pylist()), False], np.int64)
-    kinds = not_read_only(column.indices.fill_null(len(wanted) - 1).to_numpy(zero_copy_only=False))
-    workers.map(lambda own: loops["leave_out"](codes[own], kinds[own], wanted), _parts(len(codes), workers))
-
-
-def _type_columns(plan: Plan) -> list[str]:
-    """The column of types, where events of other types do not matter."""
-    query = plan.query
-    if not isinstance(query, AnalyzedQuery) or query.strategy not in SKIPPING:
-        return []
-    if query.window is not None and query.window.unit is WindowUnit.EVENTS:
-        return []
-    name = type_column_of(query.schema)
-    return [] if name is None else [name]
+def _in_order(sizes: Array, count: int, parts: Sequence[Rows], keys: Keys) -> Array:
+    """The share of each partition where those that appear first come first."""
+    first = np.full(len(sizes), MOST_ROWS)
+    for part, own in reversed(list(zip(parts, keys.parts, strict=True))):
+        inside = np.flatnonzero(own.codes >= 0)[::-1]
+        first[own.number_of[own.codes[inside]]] = part.first + inside
+    order, share_of = np.argsort(first, kind="stable"), np.empty(len(sizes), np.int64)
+    share_of[order] = (np.cumsum(sizes[order]) - 1) * count // max(int(sizes.sum()), 1)
+    return np.clip(share_of, 0, count - 1)
 
 
 def _goes_by_partition(plan: Plan) -> bool:
@@ -177,19 +148,98 @@ def _goes_by_partition(plan: Plan) -> bool:
     return isinstance(plan.query, AnalyzedRowPattern) and plan.query.frame is not None
 
 
-def _spread(sizes: Array, count: int, is_in_order: bool, codes: Array) -> Array:
-    """The share of each partition, so that all shares have about as many events."""
-    share_of = np.empty(len(sizes), np.int64)
-    if is_in_order:
-        first = np.full(len(sizes), len(codes))
-        np.minimum.at(first, codes[codes >= 0], np.flatnonzero(codes >= 0))
-        order = np.argsort(first, kind="stable")
-        share_of[order] = (np.cumsum(sizes[order]) - 1) * count // max(int(sizes.sum()), 1)
-        return np.clip(share_of, 0, count - 1)
-    # From the largest to the smallest, back and forth: 0 1 1 0 0 1 1 0 …
-    there_and_back = np.concatenate([np.arange(count), np.arange(count)[::-1]])
-    share_of[np.argsort(-sizes, kind="stable")] = np.resize(there_and_back, len(sizes))
-    return share_of
+# --- moving ---
+
+
+def _arranged(columns: _Columns, keys: Keys, share_of: Array, sizes: Array, workers: Workers, budget: Budget) -> Cut:
+    """The rows of each share together: each thread moves the rows of its part of the table."""
+    shares = int(share_of.max()) + 1
+    counts = np.array([np.bincount(share_of, own, shares) for own in sizes]).astype(np.int64)
+    begins = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    cursors = begins[:-1] + np.cumsum(counts, axis=0) - counts
+    positions = np.empty(int(begins[-1]), np.int32)
+    moved = columns.begin(len(positions))
+    budget.hold("the events by share", positions.nbytes + sum(array.nbytes for array in moved.values()))
+    loops, parts = columns.loops, columns.parts
+
+    def move(number: int) -> None:
+        own, shares_of_part, room = (
+            keys.parts[number],
+            share_of[keys.parts[number].number_of],
+            np.empty(AT_ONCE, np.int32),
+        )
+        for begin in range(0, len(own.codes), AT_ONCE):
+            codes = own.codes[begin : begin + AT_ONCE]
+            places = room[: len(codes)]
+            loops["places_by_share"](codes, shares_of_part, cursors[number], places)
+            use, first = parts[number].some(begin, len(codes))
+            loops["move_rows"](places, use, first, positions)
+            columns.move(number, begin, places)
+
+    workers.map(move, range(len(parts)))
+    return Cut(columns.table, columns.done(), positions, begins)
+
+
+class _Columns:
+    """The columns on their way to where the shares have their rows: those that are plain numbers, or codes."""
+
+    def __init__(self, table: pa.Table, parts: Sequence[Rows], loops: SharedLoops) -> None:
+        self.table, self.parts, self.loops = table, parts, loops
+        self._codes: dict[str, tuple[pa.Array, list[tuple[Array, Array | None]]]] = {}
+        self._numbers: dict[str, Array] = {}
+        self._moved: dict[str, Array] = {}
+
+    def add_codes(self, name: str, words: pa.Array, codes: list[tuple[Array, Array | None]]) -> None:
+        """The column travels as codes of these words: of each part its codes, and what all parts call them."""
+        self._codes[name] = (words, codes)
+
+    def begin(self, rows: int) -> dict[str, Array]:
+        """Room for so many rows of each column that travels."""
+        for name in self.table.column_names:
+            if name not in self._codes:
+                numbers = plain_numbers(self.table.column(name))
+                if numbers is not None:
+                    self._numbers[name] = numbers
+        self._moved = {name: np.empty(rows, np.int32) for name in self._codes}
+        self._moved |= {name: np.empty(rows, values.dtype) for name, values in self._numbers.items()}
+        return self._moved
+
+    def move(self, number: int, begin: int, places: Array) -> None:
+        """Moves the rows of a part, from one of them on, to their places."""
+        use, first = self.parts[number].some(begin, len(places))
+        for name, values in self._numbers.items():
+            loop = self.loops["move_long" if values.dtype == np.int64 else "move_short"]
+            loop(places, use, first, values, self._moved[name])
+        for name, (_, codes) in self._codes.items():
+            own, number_of = codes[number]
+            own = own[begin : begin + len(places)]
+            if number_of is None:
+                self.loops["move_short"](places, NO_ROWS, 0, own, self._moved[name])
+            else:
+                self.loops["move_codes"](places, own, number_of, self._moved[name])
+
+    def done(self) -> dict[str, pa.Array]:
+        found = {}
+        for name, moved in self._moved.items():
+            array, type_ = pa.array(moved), self.table.column(name).type
+            if name in self._codes:
+                found[name] = pa.DictionaryArray.from_arrays(array, self._codes[name][0])
+            elif pa.types.is_dictionary(type_):
+                words = encoded_values(self.table.column(name)).dictionary
+                found[name] = pa.DictionaryArray.from_arrays(array, words)
+            else:
+                found[name] = array.view(type_)
+        return found
+
+
+def plain_numbers(column: pa.ChunkedArray) -> Array | None:
+    """The column's values as numbers of 32 or 64 bits, or its codes, without a copy if they are in one piece."""
+    values = encoded_values(column).indices if pa.types.is_dictionary(column.type) else column
+    is_plain = pa.types.is_primitive(values.type) and values.type.bit_width in (32, 64)
+    if not is_plain or values.null_count or not len(values):
+        return None
+    whole = one_array(values) if isinstance(values, pa.ChunkedArray) else values
+    return not_read_only(whole.view(pa.int64() if values.type.bit_width == 64 else pa.int32()).to_numpy())
 
 
 def with_codes(table: pa.Table, names: Sequence[str], workers: Workers) -> pa.Table:
@@ -197,7 +247,7 @@ def with_codes(table: pa.Table, names: Sequence[str], workers: Workers) -> pa.Ta
     for name in dict.fromkeys(names):
         column = table.column(name)
         if pa.types.is_string(column.type) and len(column):
-            parts = [column.slice(own.start, own.stop - own.start) for own in _parts(len(column), workers)]
+            parts = [column.slice(own.first, len(own)) for own in parts_of(len(column), workers)]
             encoded = pa.chunked_array(workers.map(_encoded, parts)).unify_dictionaries().combine_chunks()
             table = table.set_column(table.schema.get_field_index(name), name, encoded)
     return table

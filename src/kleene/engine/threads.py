@@ -13,20 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.budget import Budget, EndedError, table_bytes
+from kleene.engine.budget import Budget, EndedError
+from kleene.engine.choice import CompiledEngine
 from kleene.engine.compiled.batches import nullable_names
-from kleene.engine.compiled.columns import Array
-from kleene.engine.output import values_at
-from kleene.engine.range_shares import Ranges, cut_by_range, reach_or_reason
+from kleene.engine.layouts import Maker, choose_layout
+from kleene.engine.range_shares import NoNextRowError, reach_or_reason
 from kleene.engine.run import Runner, result_schema
-from kleene.engine.shares import LEAST_ROWS, Cut, Item, Result, Workers, cut_by_key
+from kleene.engine.share_keys import Item, Result, Workers
+from kleene.engine.shares import LEAST_ROWS
 from kleene.errors import KleeneError, LimitError
 from kleene.ir.options import Timeouts
 from kleene.plan.plan import ByKey, Plan
@@ -41,9 +39,9 @@ def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Seque
     if why_together(plan, table.num_rows) is not None:
         return call.together()
     if plan.threads == 1:
-        return call.in_shares(_OneThread())
+        return call.in_parts(_OneThread())
     with ThreadPoolExecutor(plan.threads, "kleene") as pool:
-        return call.in_shares(Pool(pool, plan.threads, call.budget))
+        return call.in_parts(Pool(pool, plan.threads, call.budget))
 
 
 def why_together(plan: Plan, rows: int | None = None) -> str | None:
@@ -62,88 +60,35 @@ def why_together(plan: Plan, rows: int | None = None) -> str | None:
 
 class _Call:
     def __init__(self, plan: Plan, table: pa.Table, with_times: bool, id_columns: Sequence[str] | None) -> None:
-        self.plan, self.table, self.with_times, self.id_columns = plan, table, with_times, id_columns
-        self.budget = Budget(plan.limits, table.num_rows, is_whole=True)
-        self.nullable = nullable_names(table)
-        self.schema = result_schema(plan, table.schema, with_times, id_columns)
+        self.table, self.budget = table, Budget(plan.limits, table.num_rows, is_whole=True)
+        schema = result_schema(plan, table.schema, with_times, id_columns)
+        self.maker = Maker(plan, nullable_names(table), schema, with_times, id_columns)
 
     def together(self) -> pa.Table:
-        made, _ = self._made(self.table, self.budget)
-        return made
+        return self.maker.made(self.table, self.budget).rows
 
-    def in_shares(self, pool: Workers) -> pa.Table:
-        engine = Runner(self.plan, self.nullable).choice.compiled
+    def in_parts(self, workers: Workers) -> pa.Table:
+        """The rows that the parts of the table give, if it can be cut."""
+        engine = Runner(self.maker.plan, self.maker.nullable).choice.compiled
         if engine is None:
             return self.together()
-        engine.kernel(self.nullable, self.budget)  # before threads ask for it
-        by_key = isinstance(self.plan.split, ByKey)
-        cut = cut_by_key(self.plan, self.table, engine.jit, pool) if by_key else None
-        ranges = self._ranges(pool) if cut is None else None
-        if cut is not None:
-            count, of_share = len(cut), partial(self._of_share, cut)
-        elif ranges is not None:
-            count, of_share = len(ranges), partial(self._of_range, ranges)
-        else:
-            return self.together()
-        budgets = self.budget.for_threads(count)
+        engine.kernel(self.maker.nullable, self.budget)  # before threads ask for it
         try:
-            made = pool.map(lambda number: of_share(number, budgets[number]), range(count))
-        except (KleeneError, EndedError) as error:
+            rows = self._joined(engine, workers)
+        except (KleeneError, EndedError, NoNextRowError) as error:
             if isinstance(error, LimitError) and self.budget.is_out_of_time:
                 raise
             self.budget.restart()
-            return self.together()
-        if self._goes_by_partition:
-            # Its rows come partition by partition; texts that are keys may still be codes.
-            return pa.concat_tables([rows.cast(self.schema) for rows, _ in made])
-        return self._merged([(rows, places) for rows, places in made if rows.num_rows], pool)
+            rows = None
+        return self.together() if rows is None else rows
 
-    @property
-    def _goes_by_partition(self) -> bool:
-        return isinstance(self.plan.query, AnalyzedRowPattern) and self.plan.query.frame is not None
-
-    def _ranges(self, pool: Workers) -> Ranges | None:
-        """Slices of the table, if there are several threads to match them."""
-        if pool.count == 1 or self.id_columns is not None:
+    def _joined(self, engine: CompiledEngine, workers: Workers) -> pa.Table | None:
+        layout = choose_layout(self.maker, self.table, engine, workers, self.budget)
+        if layout is None:
             return None
-        found = cut_by_range(self.plan, self.table, pool.count, self.nullable)
-        return found if isinstance(found, Ranges) else None
-
-    def _of_range(self, ranges: Ranges, number: int, budget: Budget) -> tuple[pa.Table, Array]:
-        tables, places = ranges.matched(number, self.with_times, budget)
-        if not tables:
-            return pa.Table.from_batches([], self.schema), np.empty(0, np.int64)
-        return pa.concat_tables(tables), np.concatenate(places)
-
-    def _of_share(self, cut: Cut, number: int, budget: Budget) -> tuple[pa.Table, Array]:
-        share = cut.share(number)
-        made, places = self._made(share.table, budget)
-        return made, share.positions[places] if len(places) else places
-
-    def _made(self, table: pa.Table, budget: Budget) -> tuple[pa.Table, Array]:
-        """The rows of the matches in the table, and the position of the event that completes each."""
-        runner, held, places = Runner(self.plan, self.nullable), list[pa.Table](), list[Array]()
-        for batch in runner.batches(table, self.with_times, self.id_columns, budget=budget, holds_all=True):
-            held.append(batch.table)
-            if batch.places is not None:
-                places.append(batch.places)
-            else:
-                assert self._goes_by_partition, "rows that are merged have places"
-            budget.add("its result", table_bytes(batch.table))
-        made = pa.concat_tables(held) if held else pa.Table.from_batches([], self.schema)
-        return made, np.concatenate(places) if places else np.empty(0, np.int64)
-
-    def _merged(self, made: list[tuple[pa.Table, Array]], pool: Workers) -> pa.Table:
-        """The rows of all shares by the events that complete their matches; each share has them in order."""
-        if len(made) < 2:
-            return made[0][0].cast(self.schema) if made else pa.Table.from_batches([], self.schema)
-        order = np.argsort(np.concatenate([places for _, places in made]), kind="stable")
-        columns = zip(*(rows.columns for rows, _ in made), strict=True)
-        return pa.table(pool.map(partial(_in_order, order), columns), schema=self.schema)
-
-
-def _in_order(order: Array, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
-    return values_at(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type), order)
+        budgets = self.budget.for_threads(len(layout))
+        made = workers.map(lambda number: layout.made(number, budgets[number]), range(len(layout)))
+        return layout.joined(made, workers, self.budget)
 
 
 class _OneThread:
@@ -162,12 +107,15 @@ class Pool:
         self._pool, self.count, self._budget = pool, count, budget
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        tasks = [self._pool.submit(copy_context().run, function, item) for item in items]
+        tasks, are_done = list[Future[Result]](), False
         try:
+            for item in items:
+                tasks.append(self._pool.submit(copy_context().run, function, item))
             while wait(tasks, LOOK_AROUND, FIRST_EXCEPTION).not_done and not any(map(_has_failed, tasks)):
                 pass  # so that Ctrl-C is noticed, whichever thread the system tells of it
+            are_done = all(task.done() for task in tasks) and not any(map(_has_failed, tasks))
         finally:
-            if not all(task.done() for task in tasks) or any(map(_has_failed, tasks)):
+            if not are_done:
                 self._budget.end()  # also where the user has pressed Ctrl-C
                 wait(tasks)
         failed = [error for task in tasks if (error := task.exception()) is not None]

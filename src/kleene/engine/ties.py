@@ -136,11 +136,17 @@ def tie_notes(plan: Plan, table: pa.Table, has_tie_break: bool, order: Listed[st
 
 def count_ties(table: pa.Table, rule: TieRule) -> int:
     """How many events tie in a table that is in order."""
-    if rule.order and table.num_rows and not _same_values(table.column(rule.order[0])).any():
+    if rule.order and table.num_rows and not _has_equal_neighbours(table.column(rule.order[0])):
         return 0
     counter = TieCounter(rule)
     counter.add(table)
     return counter.finish()
+
+
+def _has_equal_neighbours(column: pa.ChunkedArray) -> bool:
+    if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)):
+        return bool(_same_values(column).any())
+    return bool(pc.any(pc.equal(column.slice(0, len(column) - 1), column.slice(1))).as_py())
 
 
 class TieCounter:

@@ -107,6 +107,8 @@ def one_group(rows: int) -> Grouped:
 
 def partition_codes(table: pa.Table, names: Sequence[str], null_is_a_key: bool) -> tuple[Array, int]:
     """For each row the number of its partition, and how many there are; -1 where a NULL or NaN leaves it in none."""
+    if len(names) == 1 and (dense := _dense_codes(table.column(names[0]))) is not None:
+        return dense  # none of them is outside
     codes, count = np.zeros(table.num_rows, np.int64), 1
     for name in names:
         check_readable(table.column(name), attribute_type(table.column(name).type), name)

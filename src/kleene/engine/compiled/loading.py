@@ -18,12 +18,14 @@ from kleene.engine.compiled.jit import load
 VECTOR, TABLE, CUBE = "int64[::1]", "int64[:,::1]", "int64[:,:,::1]"
 ROW_TABLE = "int32[:,::1]"  # the rows of matches are many, and narrow ones are written faster
 _NAMES = {
-    "int64": "accepting count first from_last last limit mode most offset root row",
+    "int64": "accepting count first first_place from_last from_row last limit low mode most offset root row to_row",
     "float64[::1]": "kf numbers sums",
     TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
     "walks whole",
     "float64[:,::1]": "floats kept_f nf of rf stored_f",
-    "int32[::1]": "new_places out p short_moved short_values",
+    "int32[::1]": "kinds moved_offsets new_places out p row_slots short_codes short_moved "
+    "short_places short_values text_offsets use word_offsets",
+    "uint8[::1]": "is_missing moved_bytes text_bytes",
     ROW_TABLE: "heights sequences sorted_",
     "uint8[:,::1]": "nulls",
     f"Tuple((int64, int64, float64, {VECTOR}, float64[::1], {VECTOR}))": "window",
@@ -43,6 +45,10 @@ _SHARED = (
     "row_lookup",
     "match_sums",
     "grouping",
+    "shares",
+    "merging",
+    "texts",
+    "choosing",
 )
 """The files with loops that are the same for every query."""
 
@@ -102,7 +108,7 @@ class SharedLoops:
     """The loops that are the same for every query, by name. Each is made when it is first asked for: few need all."""
 
     def __init__(self, jit: bool) -> None:
-        self._jit = jit
+        self.jit = jit
         self._loaded: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -110,7 +116,7 @@ class SharedLoops:
             with _LOADING:
                 functions = _functions()
                 source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name, functions)))
-                self._loaded[name] = load(source, signatures_in(source, {name: "int64"}, {}), self._jit)[name]
+                self._loaded[name] = load(source, signatures_in(source, {name: "int64"}, {}), self.jit)[name]
         return self._loaded[name]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kleene.engine.compiled.columns import Array
+from kleene.engine.compiled.loading import shared_loops
 
 PARTS_OF_A_WINDOW = 1
 REACH = PARTS_OF_A_WINDOW + 2
@@ -44,10 +45,12 @@ class NegationIndex:
 
 
 _NO_ROWS = np.empty(0, np.int64)
+_MOST_CODES = 8
+"""Entries are counted by their codes as long as there are not many times as many of these."""
 
 
 def negation_index(
-    rows: Sequence[Array], keys: Sequence[Array], times: Array, window: int | float | None
+    rows: Sequence[Array], keys: Sequence[Array], times: Array, window: int | float | None, jit: bool
 ) -> NegationIndex:
     """The index of events given, for each negation, by their rows in order and the keys of those rows."""
     if not rows:
@@ -60,7 +63,7 @@ def negation_index(
     for number, (own, own_keys) in enumerate(zip(rows, keys, strict=True)):
         inside = own_keys >= 0
         own, own_keys = own[inside], own_keys[inside]
-        order = np.lexsort((own_keys, buckets[own]))
+        order = _by_part_and_key(buckets[own], own_keys, jit)
         entries.append(own[order])
         entry_keys.append(own_keys[order])
         sizes = np.bincount(buckets[own], minlength=count)
@@ -69,6 +72,21 @@ def negation_index(
     return NegationIndex(
         np.concatenate(entries).astype(np.int64), np.concatenate(entry_keys).astype(np.int64), directory, buckets
     )
+
+
+def _by_part_and_key(parts: Array, keys: Array, jit: bool) -> Array:
+    """The numbers of entries by part, then by key, then as they come: two stable sorts by counting."""
+    by_key = _by_code(keys, jit)
+    by_part: Array = by_key[_by_code(parts[by_key], jit)]
+    return by_part
+
+
+def _by_code(codes: Array, jit: bool) -> Array:
+    if len(codes) < 2 or int(codes.max()) > _MOST_CODES * len(codes):
+        return np.argsort(codes, kind="stable")
+    order = np.empty(len(codes), np.int64)
+    shared_loops(jit)["group_rows"](codes, np.zeros(int(codes.max()) + 2, np.int64), order)
+    return order
 
 
 def _parts_of_time(times: Array, window: int | float | None) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -59,6 +59,10 @@ MOST_MEMO = 1 << 28
 """The most words for the marks of states that failed; beyond that the engine gives up."""
 
 
+FEW_STRETCHES = 64
+"""So few stretches of matches are copied each as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowMatches:
     """Many matches as arrays: match m begins at row starts[m] of the grouped rows; its states begin at offsets[m]."""
@@ -78,10 +82,30 @@ class RowMatches:
 
     def chosen(self, which: Array) -> RowMatches:
         """The matches at these places, in their order."""
+        breaks = np.flatnonzero(np.diff(which) != 1) + 1
+        if len(which) and len(breaks) < FEW_STRETCHES:
+            return self._stretches(which[np.append(0, breaks)], which[np.append(breaks - 1, len(which) - 1)] + 1)
         offsets, places = gathered(self.offsets, which)
         numbers = self.numbers[which] if len(self.numbers) else self.numbers
         of_rows = self.of_rows[which] if len(self.of_rows) else self.of_rows
         return RowMatches(self.groups[which], self.starts[which], offsets, numbers, self.states[places], of_rows)
+
+    def _stretches(self, begins: Array, ends: Array) -> RowMatches:
+        """The matches from each begin to before its end."""
+        own = [slice(begin, end) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+        states = [slice(self.offsets[one.start], self.offsets[one.stop]) for one in own]
+        offsets = self.offsets[own[0].start : own[0].stop + 1] - self.offsets[own[0].start]
+        if len(own) > 1:
+            lengths = np.diff(self.offsets)
+            offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(lengths[one] for one in own)]))
+        groups, starts, numbers, of_rows = (
+            _together(values, own) for values in (self.groups, self.starts, self.numbers, self.of_rows)
+        )
+        return RowMatches(groups, starts, offsets, numbers, _together(self.states, states), of_rows)
+
+
+def _together(values: Array, parts: Sequence[slice]) -> Array:
+    return values[parts[0]] if len(parts) == 1 else np.concatenate([values[part] for part in parts])
 
 
 class RowCode(Compiled[GeneratedRows]):
@@ -249,10 +273,12 @@ class Search:
 
     def _taken(self, st: Counters, counted: Array, is_last: bool) -> FoundRows:
         """Takes the matches found so far out of the arrays."""
-        found, states = self._arrays.found[: st.matches], self._arrays.states[: st.states].copy()
+        found, states = self._arrays.found[: st.matches], self._arrays.states[: st.states]
+        states = states if is_last else states.copy()  # later matches are written over them
         groups, starts, numbers = (found[:, at].copy() for at in (ROW_MATCH_GROUP, ROW_MATCH_START, ROW_MATCH_NUMBER))
         offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
-        matches = RowMatches(groups, starts, offsets, numbers, states, found[:, ROW_MATCH_OF_ROW].copy())
+        of_rows = EMPTY if self._code.query.frame is None else found[:, ROW_MATCH_OF_ROW].copy()
+        matches = RowMatches(groups, starts, offsets, numbers, states, of_rows)
         st.matches_before -= st.matches
         st.states_before -= st.states
         st.matches = st.states = 0
@@ -260,7 +286,7 @@ class Search:
             matches = self._seen.distinct(matches)
         self._budget.count(len(matches))
         before = counted.copy()
-        np.add.at(counted, matches.groups, 1)
+        counted += np.bincount(matches.groups, minlength=len(counted))
         return FoundRows(
             self._table,
             self._grouped,

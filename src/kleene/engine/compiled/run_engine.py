@@ -274,7 +274,7 @@ class RunProgress(KeepingProgress):
         if self.buffer is None:
             self.buffer = Buffer(piece.kernel.generated.registers)
             if len(piece.grouped) > 64 * ROOM:
-                self.buffer.make_larger(16)  # so that matches are read out in fewer, larger pieces
+                self.buffer.make_larger(64)  # so that matches are read out in fewer, larger pieces
         if old:
             self._move_rows(piece, self.buffer)
         st = self.buffer.st

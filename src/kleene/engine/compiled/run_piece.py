@@ -52,7 +52,8 @@ class RunPiece:
             first_bit = 2 * self.components
             rows = [np.flatnonzero((self.bits >> (first_bit + n)) & 1) for n in self.kernel.generated.judges]
             groups = np.repeat(np.arange(len(self.groups)), self.grouped.sizes)
-            self._index = negation_index(rows, [groups[own] for own in rows], self.any_times, self.window.in_time)
+            keys, jit = [groups[own] for own in rows], self.kernel.jit
+            self._index = negation_index(rows, keys, self.any_times, self.window.in_time, jit)
         return self._index
 
     def partition_text(self, row: int) -> str:

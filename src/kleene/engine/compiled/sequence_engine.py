@@ -230,7 +230,7 @@ class SequenceProgress(KeepingProgress):
             for array in arrays[1:]:  # an event without a value for one of the tests forbids nothing
                 key = np.where(codes[array][own] < 0, -1, key)
             keys.append(key)
-        return negation_index(rows, keys, times, self.window.in_time)
+        return negation_index(rows, keys, times, self.window.in_time, self.engine.jit)
 
     # --- the pipeline --------------------------------------------------------------------------------------------
 

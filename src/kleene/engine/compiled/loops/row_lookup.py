@@ -45,3 +45,24 @@ def order_by_place(places, slots, order):
             order[count] = slots[place]
             count += 1
     return count
+
+
+def ends_in_order(starts, offsets, match_numbers, given, row_slots, from_rows, to_rows, match_lengths, ordered_numbers):
+    """Where matches begin and end, by the positions where they end, with their lengths and numbers.
+
+    `given` has the positions of rows, and `row_slots` is -1 for each position. Gives back how many matches there are,
+    or -1 if one is empty or two end at one row.
+    """
+    for match in range(len(starts)):
+        length = offsets[match + 1] - offsets[match]
+        if length == 0 or row_slots[given[starts[match] + length - 1]] >= 0:
+            return -1
+        row_slots[given[starts[match] + length - 1]] = match
+    count = 0
+    for position in range(len(row_slots)):
+        match = row_slots[position]
+        if match >= 0:
+            from_rows[count], to_rows[count] = given[starts[match]], position
+            match_lengths[count], ordered_numbers[count] = offsets[match + 1] - offsets[match], match_numbers[match]
+            count += 1
+    return count
