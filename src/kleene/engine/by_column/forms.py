@@ -1,0 +1,111 @@
+"""Which parts of a measure have a column form: what `operators` and `aggregates` compute for all points at once.
+
+Other parts are computed value by value, by the interpreter; EXPLAIN names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kleene.engine.by_column.numbers import converts
+from kleene.engine.by_column.vectors import kind_of
+from kleene.ir import expr as ir
+from kleene.schema import FLOAT, INTEGER, NULL, ArrayType, DecimalType, Type, is_plain
+
+LEAVES = (ir.Attribute, ir.Navigation, ir.Aggregate, ir.Classifier, ir.MatchNumber)
+"""What depends on the rows of a match."""
+SPREADS = ("stddev", "stddev_pop", "var_samp", "var_pop")
+TAKING = ("any_value", "max", "max_by", "min", "min_by")
+"""Aggregates whose value is that of one row."""
+COLLECTING = ("array_agg", "collect_list", "collect_set")
+COUNTING = ("count", "count_if", "approx_count_distinct")
+_AT_ONCE = (*TAKING, *COLLECTING, *COUNTING, *SPREADS, "avg", "bool_and", "bool_or", "sum")
+_FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "greatest", "least", "nullif", "sqrt")
+
+
+def has_column_form(node: ir.Expr) -> bool:
+    """Whether the node itself, whatever stands inside it, is computed for all points at once."""
+    match node:
+        case ir.Aggregate():
+            return _is_at_once(node)
+        case ir.Literal() | ir.And() | ir.Or() | ir.Not() | ir.IsNull() | ir.Case():
+            return True
+        case ir.Attribute() | ir.Navigation() | ir.Classifier() | ir.MatchNumber() | ir.Events() | ir.OrderKey():
+            return True
+        case ir.Comparison(left=left, right=right):
+            return _is_simple(left.type) and _is_simple(right.type)
+        case ir.In(operand=operand, choices=choices):
+            return all(_is_simple(one.type) for one in (operand, *choices))
+        case ir.Arithmetic(left=left, right=right):
+            kinds = {kind_of(one.type) for one in (left, right) if one.type != NULL}
+            return kinds <= {"i", "f"} and len(kinds) < 2 and kind_of(node.type) in "if"
+        case ir.Negate(operand=operand):
+            return kind_of(operand.type) in "if"
+        case ir.Cast(operand=operand, tries=tries):
+            is_same = operand.type in (node.type, NULL)
+            return not tries and (is_same or converts(operand.type, node.type))
+        case ir.Function(name=name, arguments=arguments) if name in _FUNCTIONS:
+            return _is_function_at_once(name, [argument.type for argument in arguments], node.type)
+        case ir.PythonCall(vectorized=vectorized):
+            return vectorized
+    return False
+
+
+def _is_simple(type_: Type | None) -> bool:
+    return is_plain(type_) and kind_of(type_) != "o"
+
+
+def _is_function_at_once(name: str, arguments: list[Type | None], result: Type | None) -> bool:
+    match name:
+        case "coalesce":
+            return True
+        case "abs":
+            return kind_of(result) in "if" and arguments == [result]
+        case "floor" | "ceil":
+            return arguments[0] in (INTEGER, FLOAT)
+        case "sqrt":
+            return arguments == [FLOAT]
+        case "nullif":
+            return len(set(arguments)) == 1 and _is_simple(result)
+    return all(_is_simple(one) and one in (result, NULL) for one in arguments)
+
+
+def _is_at_once(aggregate: ir.Aggregate) -> bool:
+    function, argument, is_by = aggregate.function, aggregate.argument, aggregate.function.endswith("_by")
+    if aggregate.own is not None or aggregate.order or function not in _AT_ONCE:
+        return False
+    if function == "count" and aggregate.others:
+        return not aggregate.distinct
+    if len(aggregate.others) > int(is_by):
+        return False
+    if function in ("min", "max", "min_by", "max_by"):
+        key = aggregate.others[0] if is_by else argument
+        return _is_simple(key.type) or key.type == NULL
+    if aggregate.distinct or function in ("collect_set", "approx_count_distinct"):
+        return _is_simple(argument.type)
+    if function in ("sum", "avg", *SPREADS):
+        return kind_of(argument.type) in "if"
+    return True
+
+
+def left_to_the_interpreter(expression: ir.Expr) -> Iterator[ir.Expr]:
+    """The parts of a measure that are computed value by value, the largest ones only."""
+    if not has_column_form(expression):
+        yield expression
+        return
+    for part in ir.children(expression):
+        is_inner_list = isinstance(part, ir.Aggregate) and part.function in COLLECTING
+        yield from [part] if is_inner_list else left_to_the_interpreter(part)
+
+
+def is_list(expression: ir.Expr) -> bool:
+    """Whether it is an aggregate that gives lists of its values, which Arrow can make."""
+    match expression:
+        case ir.Aggregate(function=function, argument=argument, type=ArrayType()):
+            return function in COLLECTING and (isinstance(argument, ir.Attribute) or _is_simple(argument.type))
+    return False
+
+
+def is_exact_average(aggregate: ir.Aggregate) -> bool:
+    """Whether it is an average of decimals, which is a decimal."""
+    return isinstance(aggregate.argument.type, DecimalType) and isinstance(aggregate.type, DecimalType)
