@@ -164,9 +164,10 @@ def arrow_array(vector: Vector, target: pa.DataType, strings: Dictionary) -> pa.
     type_, is_null = vector.type, vector.nulls
     assert vector.kind != "o"
     if type_ == STRING:
+        if not strings.strings:
+            return pa.nulls(len(vector), target)
         used, codes = strings.kept(vector.values)
-        texts = pa.array(used.strings, pa.string())
-        return texts.take(pa.array(codes, pa.int64(), mask=is_null)) if len(codes) else texts.cast(target)
+        return pa.array(used.strings, pa.string()).take(pa.array(codes, pa.int64(), mask=is_null)).cast(target)
     if isinstance(type_, DecimalType):
         return _decimals(vector.values, is_null, type_.scale).cast(target)
     if isinstance(type_, OpaqueType):
