@@ -17,6 +17,7 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
+from kleene.engine.by_column.matches import Columns
 from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import chosen_matches, order_of
 from kleene.engine.compiled.arrays.orders import BEST_OF_AN_END_FIRST
@@ -307,7 +308,7 @@ class RangeMatcher:
         goes_on[then < 0, 1] = then[then < 0]
         starts = found.grouped.order[found.matches.starts]
         ends = found.grouped.order[found.matches.starts + np.maximum(np.diff(found.matches.offsets), 1) - 1]
-        tables = RowTables.of(query, part.table)
+        tables = RowTables(Columns(query, part.table))
         if query.rows_per_match is RowsPerMatch.ONE:
             table, order = tables.one_row(found, row_order, part.places[:, 1])
             for at in range(0, len(order), ROWS_PER_BATCH):

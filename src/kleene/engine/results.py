@@ -18,6 +18,7 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget, table_bytes
+from kleene.engine.by_column.matches import Columns
 from kleene.engine.compiled.measures import MeasureProgram, computed_measures
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import FoundRegex
@@ -139,7 +140,7 @@ class RowWriter:
                     batches = table_batches(*regex_table(self._row_pattern, found, self.row_order))
                 case FoundRows():
                     if tables is None or not tables.is_of(found.table):
-                        tables = RowTables.of(self._row_pattern, found.table, budget.check_time)
+                        tables = RowTables(Columns(self._row_pattern, found.table, budget.check_time))
                     batches = _row_batches(tables, self._row_pattern, found, self.row_order)
                 case FoundOutputRows():
                     batches = output_batches(self._row_pattern, found.table, found.rows, self.row_order)

@@ -5,13 +5,11 @@ Columns of the input are taken from it; measures are computed for all rows of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.by_column.matches import Columns, Matches, Points
 from kleene.engine.by_column.measures import Measures
 from kleene.engine.compiled.batches import EMPTY
@@ -24,20 +22,11 @@ from kleene.engine.row_output import column_names, row_output_schema
 from kleene.ir.options import RowsPerMatch
 
 
-def _no_limit() -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class RowTables:
-    """Makes tables of the matches of a query in one table of events, whose columns it reads once."""
+    """Makes tables of the matches of a query in one table of events, whose columns are read once."""
 
     columns: Columns
-    check_time: Callable[[], None] = _no_limit
-
-    @classmethod
-    def of(cls, query: AnalyzedRowPattern, table: pa.Table, check_time: Callable[[], None] = _no_limit) -> RowTables:
-        return cls(Columns(query, table), check_time)
 
     def is_of(self, table: pa.Table) -> bool:
         return self.columns.table is table
@@ -52,7 +41,7 @@ class RowTables:
         matches, query = Matches(self.columns, found), self.columns.query
         places = _places(matches)
         order = output_order(places, found.table.num_rows, shared_loops(found.kernel.jit))
-        measures = Measures(matches, Points(order, matches.ends[order]), self.check_time)
+        measures = Measures(matches, Points(order, matches.ends[order]))
         columns = [measures.taken(name, found.matches.starts[order]) for name in query.partition_columns]
         table = as_schema([*columns, *measures.columns()], row_output_schema(query, found.table.schema))
         if row_order is not None:
@@ -65,7 +54,7 @@ class RowTables:
         points = Points(np.arange(len(found.matches)), matches.ends)
         matched = np.full(len(found.grouped), -1)
         matched[found.matches.of_rows] = points.matches
-        return Measures(matches, points, self.check_time).columns(), matched[found.decided]
+        return Measures(matches, points).columns(), matched[found.decided]
 
     def all_rows(
         self, found: FoundRows, row_order: RowOrder | None = None, among_equals: Array | None = None
@@ -75,7 +64,7 @@ class RowTables:
         rows = _shown_rows(matches, shared_loops(found.kernel.jit))
         is_matched = rows.matches >= 0
         points = Points(rows.matches[is_matched], rows.within[is_matched])
-        measured = Measures(matches, points, self.check_time).columns()
+        measured = Measures(matches, points).columns()
         if not is_matched.all():
             numbers = np.where(is_matched, np.cumsum(is_matched) - 1, -1)
             measured = [values_at(column, numbers) for column in measured]

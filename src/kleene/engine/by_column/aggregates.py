@@ -248,6 +248,7 @@ class Aggregates:
         begins[places] = np.where(rows.counts > 0, rows.begin, 0)
         found = []
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            self.matches.columns.check_time()
             try:
                 found.append(aggregate_of_rows(inner, [AtPoint(columns, row) for row in range(begin, end)]))
             except ExecutionError:

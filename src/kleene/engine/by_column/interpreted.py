@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -15,13 +15,11 @@ from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate
 
 
-def interpreted_values(
-    expressions: Sequence[ir.Expr], matches: Matches, points: Points, check_time: Callable[[], None]
-) -> list[tuple[Any, ...]]:
+def interpreted_values(expressions: Sequence[ir.Expr], matches: Matches, points: Points) -> list[tuple[Any, ...]]:
     """The values at each point; they are computed match by match, so that of several errors the first is told."""
     found: list[tuple[Any, ...]] = [()] * len(points)
     for point, bindings in _bindings(expressions, matches, points):
-        check_time()
+        matches.columns.check_time()
         found[point] = tuple(evaluate(expression, bindings) for expression in expressions)
     return found
 

@@ -6,6 +6,7 @@ evaluated for: a match, and the place of its current row, up to which rows count
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,13 +30,18 @@ from kleene.schema import STRING, Type
 
 
 class Columns:
-    """The columns of a table as vectors, each made once."""
+    """The columns of a table as vectors, each made once; `check_time` ends what takes too long."""
 
-    def __init__(self, query: AnalyzedRowPattern, table: pa.Table) -> None:
+    def __init__(
+        self, query: AnalyzedRowPattern, table: pa.Table, check_time: Callable[[], None] = lambda: None
+    ) -> None:
         assert query.schema is not None
-        self.query, self.table, self.strings = query, table, Strings()
+        self.query, self.table, self.check_time, self.strings = query, table, check_time, Strings()
         self._schema = query.schema
         self._known: dict[str, Vector] = {}
+
+    def operators(self, size: int, leaf: Callable[[ir.Expr], Vector]) -> Operators:
+        return Operators(size, leaf, self.strings, self.check_time)
 
     def attribute(self, name: str) -> Vector:
         if name not in self._known:
@@ -212,9 +218,9 @@ class Matches:
         table_rows = self.columns.table.num_rows
         if len(rows) > table_rows and not any(isinstance(n, _OF_MATCH) for n in ir.walk(expression)):
             # The matches overlap: each row is computed once.
-            whole = Operators(table_rows, InTable(self.columns).leaf, self.columns.strings).value(expression)
+            whole = self.columns.operators(table_rows, InTable(self.columns).leaf).value(expression)
             return whole.at(self.positions(rows))
-        return Operators(len(rows), InRows(self, rows, matches).leaf, self.columns.strings).value(expression)
+        return self.columns.operators(len(rows), InRows(self, rows, matches).leaf).value(expression)
 
 
 _OF_MATCH = (ir.Classifier, ir.MatchNumber)

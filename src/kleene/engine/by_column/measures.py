@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,17 +24,12 @@ from kleene.ir import expr as ir
 _MOST_ELEMENTS = 2**31 - 1
 
 
-def _no_limit() -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Measures:
     """The measures of a query at points of its matches."""
 
     matches: Matches
     points: Points
-    check_time: Callable[[], None] = _no_limit
 
     def columns(self) -> list[pa.Array]:
         """A column for each measure. An error is the one that the interpreter would come to first."""
@@ -43,14 +37,14 @@ class Measures:
         try:
             return [self.column(expression) for expression in expressions]
         except ExecutionError:
-            interpreted_values(expressions, self.matches, self.points, self.check_time)
+            interpreted_values(expressions, self.matches, self.points)
             raise
 
     def column(self, expression: ir.Expr) -> pa.Array:
         try:
             return self._by_column(expression)
         except NoColumnFormError:
-            found = interpreted_values([expression], self.matches, self.points, self.check_time)
+            found = interpreted_values([expression], self.matches, self.points)
             return computed_column(expression, [value for (value,) in found], self._table.schema)
 
     def taken(self, name: str, rows: Array) -> pa.Array:
@@ -67,7 +61,7 @@ class Measures:
 
     @cached_property
     def _operators(self) -> Operators:
-        return Operators(len(self.points), self._leaf, self.matches.columns.strings)
+        return self.matches.columns.operators(len(self.points), self._leaf)
 
     def _by_column(self, expression: ir.Expr) -> pa.Array:
         match expression:

@@ -58,8 +58,10 @@ class Strings(Dictionary):
 class Operators:
     """Computes expressions at `size` points; `leaf` gives the values of what depends on rows."""
 
-    def __init__(self, size: int, leaf: Callable[[ir.Expr], Vector], strings: Strings) -> None:
-        self._size, self._leaf, self._strings = size, leaf, strings
+    def __init__(
+        self, size: int, leaf: Callable[[ir.Expr], Vector], strings: Strings, check_time: Callable[[], None]
+    ) -> None:
+        self._size, self._leaf, self._strings, self._check_time = size, leaf, strings, check_time
         self._known: dict[int, tuple[ir.Expr, Vector]] = {}  # by identity: parts may be shared
 
     def value(self, expression: ir.Expr) -> Vector:
@@ -239,6 +241,7 @@ class Operators:
         failed = np.zeros(size, np.bool_) if is_bad is None else is_bad.copy()
         found: list[Any] = []
         for point in range(size):
+            self._check_time()
             value = None
             if not failed[point]:
                 try:
