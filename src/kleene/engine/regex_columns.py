@@ -14,22 +14,28 @@ import pyarrow as pa
 
 from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.engine.by_column.aggregates import averages
+from kleene.engine.by_column.matches import Columns, InTable
+from kleene.engine.by_column.numbers import arithmetic
+from kleene.engine.by_column.operators import Strings
+from kleene.engine.by_column.vectors import NoColumnFormError, Vector, arrow_array, either, kind_of, some
 from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.own_calls import state_of
 from kleene.engine.compiled.regex_engine import FoundRegex
 from kleene.engine.compiled.registers import Register
+from kleene.engine.compiled.row_search import ranges_of
 from kleene.engine.events import Events, decoded
 from kleene.engine.match_order import RowOrder, RowPlaces
-from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed_column
+from kleene.engine.output import arrow_field, as_schema, computed_column, values_at
 from kleene.engine.row_output import row_output_schema
 from kleene.ir import expr as ir
 from kleene.ir.calls import finished
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
-from kleene.schema import STRING, DecimalType
+from kleene.schema import Type
 
-_REGISTERED = ("count", "first", "last", "max", "min", "sum")
+_REGISTERED = ("avg", "count", "delta", "first", "last", "max", "min", "sum")
 
 
 def regex_table(
@@ -53,25 +59,66 @@ class _Outputs:
         self.ends: Array = found.grouped.order[ends] if len(ends) else ends
         self.events = Events(found.table, query.schema, ())
         self.last_events = Events(found.table.take(pa.array(self.ends)), query.schema, ())
+        strings = Strings(found.dictionary.strings)
+        self._columns = Columns(query, self.last_events.table, strings=strings)
         self._plain: dict[Register, list[PlainValue]] = {}
 
     def column(self, expression: ir.Expr) -> pa.Array | pa.ChunkedArray:
         match expression:
             case ir.Attribute(name=name):
                 return decoded(self.last_events.table.column(name))
-            case ir.Aggregate(function=function) if function in _REGISTERED:
-                (register,) = self.found.kernel.generated.measured[expression]
-                if not isinstance(type_of(expression), DecimalType):
-                    return self._register_column(register, expression)
-        values = [evaluate(expression, _Measured(self, number)) for number in range(self.found.matches)]
-        return computed_column(expression, values, self.found.table.schema)
+            case ir.Aggregate(function="collect", argument=ir.Attribute(name=name)):
+                return self._collected(name)
+        try:
+            return self._by_column(expression)
+        except NoColumnFormError:
+            values = [evaluate(expression, _Measured(self, number)) for number in range(self.found.matches)]
+            return computed_column(expression, values, self.found.table.schema)
 
-    def _register_column(self, register: Register, expression: ir.Expr) -> pa.Array:
-        values, is_null = self._register(register)
-        if type_of(expression) == STRING:
-            return pa.array(self.found.dictionary.strings, pa.string()).take(pa.array(values, pa.int64(), mask=is_null))
+    def _by_column(self, expression: ir.Expr) -> pa.Array:
+        """The output of all matches at once; the rest is left to the interpreter."""
+        vector = self._columns.operators(self.found.matches, self._leaf).value(expression)
+        if vector.kind == "o" or (vector.is_bad is not None and vector.is_bad.any()):
+            raise NoColumnFormError
         target = arrow_field(expression, self.found.table.schema).type
-        return arrow_numbers(values, is_null, type_of(expression), target)
+        return arrow_array(vector, target, self._columns.strings)
+
+    def _leaf(self, expression: ir.Expr) -> Vector:
+        """The values of the completing events, and of aggregates in the registers of the matches."""
+        match expression:
+            case ir.Attribute() | ir.PythonCall():
+                return InTable(self._columns).leaf(expression)
+            case ir.Aggregate(function=function, argument=argument, own=None) if function in _REGISTERED:
+                registers = self.found.kernel.generated.measured[expression]
+                type_ = type_of(expression)
+                if function == "avg":
+                    sums = self._vector(registers[0], type_of(argument))
+                    return averages(expression, sums, self._register(registers[1])[0])
+                if function == "delta":
+                    now = self._columns.operators(self.found.matches, self._leaf).value(argument)
+                    return self._less(now, self._vector(registers[0], type_of(argument)), type_)
+                return self._vector(registers[0], type_)
+        raise NoColumnFormError
+
+    def _vector(self, register: Register, type_: Type) -> Vector:
+        values, is_null = self._register(register)
+        if kind_of(type_) == "o":
+            raise NoColumnFormError
+        return Vector(type_, values != 0 if kind_of(type_) == "b" else np.ascontiguousarray(values), some(is_null))
+
+    def _less(self, now: Vector, then: Vector, type_: Type) -> Vector:
+        values, _, is_wide = arithmetic("-", now.values, then.values)
+        return Vector(type_, values, either(now.is_null, then.is_null), either(now.is_bad, then.is_bad, is_wide))
+
+    def _collected(self, name: str) -> pa.Array:
+        """The values of all events of each match."""
+        _, first, last = self.found.rows().T
+        rows = ranges_of(first, last + 1)
+        positions = self.found.grouped.order[rows] if len(first) else first
+        offsets = np.concatenate([[0], np.cumsum(last + 1 - first)])
+        return pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()), values_at(self.found.table.column(name), positions)
+        )
 
     def _register(self, register: Register) -> tuple[Array, Array]:
         """The register's values in all matches, and where it is NULL."""

@@ -72,7 +72,7 @@ class Aggregates:
             case "sum":
                 return replace(self._sums(rows).at(rows.lasts), type=type_)
             case "avg":
-                return self._averages(aggregate, rows)
+                return averages(aggregate, self._sums(rows).at(rows.lasts), rows.counts)
             case _ if function in SPREADS:
                 return self._spread(aggregate, rows)
         raise NoColumnFormError
@@ -203,20 +203,6 @@ class Aggregates:
         before = np.concatenate([[0], totals])[offsets[:-1]]
         return Vector(INTEGER, totals - np.repeat(before, lengths))
 
-    def _averages(self, aggregate: ir.Aggregate, rows: Rows) -> Vector:
-        sums, counts = self._sums(rows).at(rows.lasts), np.maximum(rows.counts, 1)
-        if not is_exact_average(aggregate):
-            floats, is_inexact = floats_of(sums.values, aggregate.argument.type)
-            return Vector(type_of(aggregate), floats / counts, sums.is_null, either(sums.is_bad, is_inexact))
-        source, target = aggregate.argument.type, aggregate.type
-        assert isinstance(source, DecimalType)
-        assert isinstance(target, DecimalType)
-        power = np.full(len(counts), 10 ** (target.scale - source.scale), np.int64)
-        wide, is_wide = multiplied(sums.values, power)
-        whole, left = np.divmod(np.abs(wide), counts)
-        rounded = whole + (2 * left >= counts)
-        return Vector(target, np.where(wide < 0, -rounded, rounded), sums.is_null, either(sums.is_bad, is_wide))
-
     def _spread(self, aggregate: ir.Aggregate, rows: Rows) -> Vector:
         assert rows.values is not None
         function = aggregate.function
@@ -254,6 +240,22 @@ class Aggregates:
             except ExecutionError:
                 raise NoColumnFormError from None
         return of_plain(found, type_of(aggregate), strings).at(places)
+
+
+def averages(aggregate: ir.Aggregate, sums: Vector, counts: Array) -> Vector:
+    """The sums divided by the counts, as `average_of` does it; of no values the sum is NULL."""
+    divisors = np.maximum(counts, 1)
+    if not is_exact_average(aggregate):
+        floats, is_inexact = floats_of(sums.values, aggregate.argument.type)
+        return Vector(type_of(aggregate), floats / divisors, sums.is_null, either(sums.is_bad, is_inexact))
+    source, target = aggregate.argument.type, aggregate.type
+    assert isinstance(source, DecimalType)
+    assert isinstance(target, DecimalType)
+    power = np.full(len(divisors), 10 ** (target.scale - source.scale), np.int64)
+    wide, is_wide = multiplied(sums.values, power)
+    whole, left = np.divmod(np.abs(wide), divisors)
+    rounded = whole + (2 * left >= divisors)
+    return Vector(target, np.where(wide < 0, -rounded, rounded), sums.is_null, either(sums.is_bad, is_wide))
 
 
 def _parts(aggregate: ir.Aggregate) -> list[ir.Expr]:

@@ -33,10 +33,15 @@ class Columns:
     """The columns of a table as vectors, each made once; `check_time` ends what takes too long."""
 
     def __init__(
-        self, query: AnalyzedRowPattern, table: pa.Table, check_time: Callable[[], None] = lambda: None
+        self,
+        query: AnalyzedRowPattern,
+        table: pa.Table,
+        check_time: Callable[[], None] = lambda: None,
+        strings: Strings | None = None,
     ) -> None:
         assert query.schema is not None
-        self.query, self.table, self.check_time, self.strings = query, table, check_time, Strings()
+        self.query, self.table, self.check_time = query, table, check_time
+        self.strings = Strings() if strings is None else strings
         self._schema = query.schema
         self._known: dict[str, Vector] = {}
 
