@@ -15,6 +15,7 @@ import pyarrow as pa
 from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.by_column.aggregates import averages
+from kleene.engine.by_column.forms import REGISTERED
 from kleene.engine.by_column.matches import Columns, InTable
 from kleene.engine.by_column.numbers import arithmetic
 from kleene.engine.by_column.operators import Strings
@@ -34,8 +35,6 @@ from kleene.ir import expr as ir
 from kleene.ir.calls import finished
 from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
 from kleene.schema import Type
-
-_REGISTERED = ("avg", "count", "delta", "first", "last", "max", "min", "sum")
 
 
 def regex_table(
@@ -88,7 +87,7 @@ class _Outputs:
         match expression:
             case ir.Attribute() | ir.PythonCall():
                 return InTable(self._columns).leaf(expression)
-            case ir.Aggregate(function=function, argument=argument, own=None) if function in _REGISTERED:
+            case ir.Aggregate(function=function, argument=argument, own=None) if function in REGISTERED:
                 registers = self.found.kernel.generated.measured[expression]
                 type_ = type_of(expression)
                 if function == "avg":

@@ -10,16 +10,18 @@ from collections.abc import Iterator
 from kleene.engine.by_column.numbers import converts
 from kleene.engine.by_column.vectors import kind_of
 from kleene.ir import expr as ir
-from kleene.schema import FLOAT, INTEGER, NULL, ArrayType, DecimalType, Type, is_plain
+from kleene.schema import FLOAT, INTEGER, NULL, DecimalType, Type, is_plain
 
 LEAVES = (ir.Attribute, ir.Navigation, ir.Aggregate, ir.Classifier, ir.MatchNumber)
 """What depends on the rows of a match."""
 SPREADS = ("stddev", "stddev_pop", "var_samp", "var_pop")
 TAKING = ("any_value", "max", "max_by", "min", "min_by")
 """Aggregates whose value is that of one row."""
-COLLECTING = ("array_agg", "collect_list", "collect_set")
+COLLECTING = ("array_agg", "collect", "collect_list", "collect_set")
 COUNTING = ("count", "count_if", "approx_count_distinct")
-_AT_ONCE = (*TAKING, *COLLECTING, *COUNTING, *SPREADS, "avg", "bool_and", "bool_or", "sum")
+REGISTERED = ("avg", "count", "delta", "first", "last", "max", "min", "sum")
+"""Aggregates of the regular-expression operator that its matches carry along."""
+_AT_ONCE = (*TAKING, *COLLECTING, *COUNTING, *SPREADS, *REGISTERED, "bool_and", "bool_or")
 _FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "greatest", "least", "nullif", "sqrt")
 
 
@@ -83,6 +85,8 @@ def _is_at_once(aggregate: ir.Aggregate) -> bool:
         return _is_simple(key.type) or key.type == NULL
     if aggregate.distinct or function in ("collect_set", "approx_count_distinct"):
         return _is_simple(argument.type)
+    if function in COLLECTING:
+        return isinstance(argument, ir.Attribute) or (_is_simple(argument.type) and function != "collect")
     if function in ("sum", "avg", *SPREADS):
         return kind_of(argument.type) in "if"
     return True
@@ -100,10 +104,7 @@ def left_to_the_interpreter(expression: ir.Expr) -> Iterator[ir.Expr]:
 
 def is_list(expression: ir.Expr) -> bool:
     """Whether it is an aggregate that gives lists of its values, which Arrow can make."""
-    match expression:
-        case ir.Aggregate(function=function, argument=argument, type=ArrayType()):
-            return function in COLLECTING and (isinstance(argument, ir.Attribute) or _is_simple(argument.type))
-    return False
+    return isinstance(expression, ir.Aggregate) and expression.function in COLLECTING and has_column_form(expression)
 
 
 def is_exact_average(aggregate: ir.Aggregate) -> bool:

@@ -75,7 +75,7 @@ class Measures:
                 function in TAKING and has_column_form(expression)
             ):
                 return self.taken(name, self._aggregates.row_of_each(expression))
-            case ir.Aggregate() if is_list(expression) and has_column_form(expression):
+            case ir.Aggregate() if is_list(expression):
                 return self._lists(expression)
         vector = self._operators.value(expression)
         if vector.is_bad is not None and vector.is_bad.any():
