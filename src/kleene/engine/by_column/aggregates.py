@@ -80,22 +80,24 @@ class Aggregates:
     # --- rows and their values -----------------------------------------------------------------------------------
 
     def counted_rows(self, aggregate: ir.Aggregate) -> Rows:
+        return self._rows(aggregate, self._counted(aggregate))
+
+    def _counted(self, aggregate: ir.Aggregate) -> Counted:
         """The rows that the aggregate is about: those of its variable that fulfil its condition."""
         counted = self.matches.counted(aggregated_variable(aggregate))
         if aggregate.condition is not None:
             counted = counted.kept(self.in_rows(aggregate.condition, counted).is_true)
-        return self._rows(aggregate, counted)
+        return counted
 
     def _rows(self, aggregate: ir.Aggregate, counted: Counted, values: Vector | None = None) -> Rows:
         return Rows(counted, *self.matches.bounds(counted, self.points, aggregate.final), values)
 
     def known(self, aggregate: ir.Aggregate, with_nulls: bool = False) -> Rows:
         """The rows where the argument is not NULL, or the first of each of its values, with these values."""
-        counted = self.counted_rows(aggregate).counted
+        counted = self._counted(aggregate)
         values = self.in_rows(aggregate.argument, counted)
-        if not with_nulls and values.is_null is not None:
-            is_known = values.is_known
-            counted, values = counted.kept(is_known), Vector(values.type, values.values[is_known])
+        if not with_nulls:
+            counted, values = _without_nulls(counted, values)
         if aggregate.distinct or aggregate.function in ("collect_set", "approx_count_distinct"):
             is_first = self._is_first(counted, values)
             counted, values = counted.kept(is_first), values.at(np.flatnonzero(is_first))
@@ -112,10 +114,13 @@ class Aggregates:
 
     def _is_first(self, counted: Counted, values: Vector) -> Array:
         """Whether no earlier row of the match has the value; NaN is the same as NaN, and NULL as NULL."""
-        own, codes = np.unique(values.values, return_inverse=True)
-        codes = np.where(values.nulls, len(own), codes)
+        codes, count = values.values, len(self.matches.columns.strings.strings)
+        if values.kind != "s":
+            different, codes = np.unique(values.values, return_inverse=True)
+            count = len(different)
+        codes = np.where(values.nulls, count, codes)
         of_matches = self.matches.match_of_place[counted.places]
-        _, firsts = np.unique(of_matches * (len(own) + 1) + codes, return_index=True)
+        _, firsts = np.unique(of_matches * (count + 1) + codes, return_index=True)
         found = np.zeros(len(values), np.bool_)
         found[firsts] = True
         return found
@@ -154,27 +159,27 @@ class Aggregates:
         """Of each point the row whose value is the aggregate's; -1 where there is none."""
         function = aggregate.function
         is_by = function.endswith("_by")
-        counted = self.counted_rows(aggregate).counted
+        counted = self._counted(aggregate)
         if is_by and not isinstance(aggregate.argument, ir.Attribute):
             self.in_rows(aggregate.argument, counted)  # an error in any row is one
         keys = self.in_rows(aggregate.others[0] if is_by else aggregate.argument, counted)
-        is_known = keys.is_known
         if keys.kind == "f" and function != "any_value":
-            is_known &= ~np.isnan(keys.values)  # NaN is neither small nor large
-        rows = self._rows(aggregate, counted.kept(is_known))
-        places = rows.counted.places
+            is_null = either(keys.is_null, some(np.isnan(keys.values)))  # NaN is neither small nor large
+            keys = replace(keys, is_null=is_null)
+        counted, keys = _without_nulls(counted, keys)
+        rows, places = self._rows(aggregate, counted), counted.places
         if function == "any_value":
             number = np.where(rows.counts > 0, rows.begin, -1)
         else:
-            number = self._best(rows.counted, keys, is_known, function.startswith("min"))[rows.lasts]
+            number = self._best(counted, keys, function.startswith("min"))[rows.lasts]
             number = np.where(rows.counts > 0, number, -1)
         if not len(places):
             return np.full(len(number), -1)
         return np.where(number < 0, -1, self.matches.row_of_place[places[number]])
 
-    def _best(self, counted: Counted, keys: Vector, is_known: Array, is_least: bool) -> Array:
+    def _best(self, counted: Counted, keys: Vector, is_least: bool) -> Array:
         """For each row the number of the one with the smallest, or the largest, key so far; the first of equals."""
-        values = keys.values[is_known]
+        values = keys.values
         if keys.kind == "s":
             values = self.matches.columns.strings.order(values)
         ordered = np.ascontiguousarray(order_keys(values))
@@ -240,6 +245,12 @@ class Aggregates:
             except ExecutionError:
                 raise NoColumnFormError from None
         return of_plain(found, type_of(aggregate), strings).at(places)
+
+
+def _without_nulls(counted: Counted, values: Vector) -> tuple[Counted, Vector]:
+    if values.is_null is None:
+        return counted, values
+    return counted.kept(values.is_known), Vector(values.type, values.values[values.is_known])
 
 
 def averages(aggregate: ir.Aggregate, sums: Vector, counts: Array) -> Vector:

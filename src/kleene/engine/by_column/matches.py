@@ -170,9 +170,21 @@ class Matches:
 
     def bounds(self, counted: Counted, points: Points, final: bool) -> tuple[Array, Array]:
         """Of each point the number of the first place that counts, and the number behind the last."""
-        last = self.ends[points.matches] if final else points.places
-        begin = counted.before[self.found.matches.offsets[points.matches]]
-        return begin, np.where(last < 0, begin, counted.before[last + 1])
+        first, behind = self._of_points(points, final)
+        return counted.before[first], counted.before[behind]
+
+    @cached_property
+    def _known_points(self) -> dict[tuple[int, bool], tuple[Points, Array, Array]]:
+        return {}
+
+    def _of_points(self, points: Points, final: bool) -> tuple[Array, Array]:
+        """Of each point the first place of its match, and the place behind the last that counts."""
+        key = (id(points), final)
+        if key not in self._known_points:
+            first = self.found.matches.offsets[points.matches]
+            last = self.ends[points.matches] if final else points.places
+            self._known_points[key] = (points, first, np.where(last < 0, first, last + 1))
+        return self._known_points[key][1:]
 
     def rows(self, points: Points, navigation: ir.Navigation) -> Array:
         """Of each point the row that the navigation goes to; -1 where there is none."""

@@ -166,7 +166,7 @@ def arrow_array(vector: Vector, target: pa.DataType, strings: Dictionary) -> pa.
     if type_ == STRING:
         if not strings.strings:
             return pa.nulls(len(vector), target)
-        used, codes = strings.kept(vector.values)
+        used, codes = (strings, vector.values) if len(strings.strings) <= len(vector) else strings.kept(vector.values)
         return pa.array(used.strings, pa.string()).take(pa.array(codes, pa.int64(), mask=is_null)).cast(target)
     if isinstance(type_, DecimalType):
         return _decimals(vector.values, is_null, type_.scale).cast(target)
