@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kleene.engine.by_column.numbers import converts
+from kleene.engine.by_column.numbers import MOST_PLACES, converts
 from kleene.engine.by_column.vectors import kind_of
 from kleene.ir import expr as ir
 from kleene.schema import FLOAT, INTEGER, NULL, DecimalType, Type, is_plain
@@ -46,6 +46,8 @@ def has_column_form(node: ir.Expr) -> bool:
         case ir.Cast(operand=operand, tries=tries):
             is_same = operand.type in (node.type, NULL)
             return not tries and (is_same or converts(operand.type, node.type))
+        case ir.Function(name="round", arguments=(operand, *places)):
+            return _is_rounded_at_once(operand.type, places)
         case ir.Function(name=name, arguments=arguments) if name in _FUNCTIONS:
             return _is_function_at_once(name, [argument.type for argument in arguments], node.type)
         case ir.PythonCall(vectorized=vectorized):
@@ -70,6 +72,15 @@ def _is_function_at_once(name: str, arguments: list[Type | None], result: Type |
         case "nullif":
             return len(set(arguments)) == 1 and _is_simple(result)
     return all(_is_simple(one) and one in (result, NULL) for one in arguments)
+
+
+def _is_rounded_at_once(type_: Type | None, places: list[ir.Expr]) -> bool:
+    match places:
+        case []:
+            return type_ in (INTEGER, FLOAT)
+        case [ir.Literal(value=int() as value)]:
+            return type_ == FLOAT and 0 <= value <= MOST_PLACES
+    return False
 
 
 def _is_at_once(aggregate: ir.Aggregate) -> bool:

@@ -100,6 +100,24 @@ def whole_of_floats(values: Array) -> Checked:
     return np.where(fits, truncated, 0.0).astype(np.int64), some(~fits)
 
 
+MOST_PLACES = 15
+_SURELY_EXACT, _CLOSE = 1e11, 1e-4
+
+
+def rounded_floats(values: Array, places: int) -> tuple[Array, Array]:
+    """Floats with that many places, and where a value is so large, or so close to a half, that this may be wrong."""
+    power = 10.0**places
+    with np.errstate(all="ignore"):
+        steps = np.abs(values) * power
+        whole = np.floor(steps + 0.5)
+        found = np.copysign(whole / power, values)
+        is_close = (np.abs(steps - np.floor(steps) - 0.5) < _CLOSE) | (steps >= _SURELY_EXACT)
+    found[(whole == 0) & ((values != 0) | (places == 0))] = 0.0  # only -0.0 with a place behind the point stays so
+    is_other = ~np.isfinite(values)
+    found[is_other] = values[is_other]
+    return found, is_close & ~is_other
+
+
 def scaled(values: Array, scale: int, target: int) -> Checked:
     """Decimals with another number of places, half of the last one away from zero."""
     if target >= scale:

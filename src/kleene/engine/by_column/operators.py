@@ -15,7 +15,7 @@ import numpy as np
 
 from kleene.analysis.conversions import type_of
 from kleene.engine.by_column.forms import LEAVES, has_column_form
-from kleene.engine.by_column.numbers import arithmetic, converted, negated, whole_of_floats
+from kleene.engine.by_column.numbers import arithmetic, converted, negated, rounded_floats, whole_of_floats
 from kleene.engine.by_column.vectors import (
     Vector,
     constant,
@@ -30,7 +30,7 @@ from kleene.engine.compiled.columns import Array, Dictionary
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate
-from kleene.schema import BOOLEAN, NULL, DecimalType, Type
+from kleene.schema import BOOLEAN, INTEGER, NULL, DecimalType, Type
 
 _COMPARE: dict[str, Callable[[Array, Array], Array]] = {
     "=": np.equal,
@@ -214,6 +214,8 @@ class Operators:
                 return Vector(type_, first.values, either(first.is_null, some(is_same.is_true)), is_bad)
             case "sqrt":
                 return Vector(type_, np.sqrt(first.values), first.is_null, first.is_bad)
+            case "round":
+                return self._rounded_to(call, first)
             case "abs" if first.kind == "f":
                 return replace(first, values=np.abs(first.values))
             case "abs":
@@ -229,16 +231,21 @@ class Operators:
         """What the interpreter says of the values of the parts; once for each combination of strings and booleans."""
         parts = [part for part in ir.children(expression) if not isinstance(part, ir.Literal)]
         vectors = [self.value(part) for part in parts]
-        is_bad, type_ = either(*(vector.is_bad for vector in vectors)), type_of(expression)
+        if all(vector.kind in "sb" and vector.is_bad is None for vector in vectors):
+            examples, places = _combinations(vectors, self._size)
+            examined = [vector.at(examples) for vector in vectors]
+            return self._interpreted(expression, parts, examined, len(examples)).at(places)
+        return self._interpreted(expression, parts, vectors, self._size)
+
+    def _interpreted(
+        self, expression: ir.Expr, parts: Sequence[ir.Expr], vectors: Sequence[Vector], size: int
+    ) -> Vector:
+        """The expression, of whose parts these are the values."""
         slots = {id(part): ir.Attribute(None, str(number), type=part.type) for number, part in enumerate(parts)}
         outer = ir.with_children(expression, lambda part: slots.get(id(part), part))
-        places: Array | None = None
-        if all(vector.kind in "sb" for vector in vectors) and is_bad is None:
-            examples, places = _combinations(vectors, self._size)
-            vectors = [vector.at(examples) for vector in vectors]
         columns = [plain_values_of(vector, self._strings) for vector in vectors]
-        size = self._size if places is None else len(examples)
-        failed = np.zeros(size, np.bool_) if is_bad is None else is_bad.copy()
+        failed = either(np.zeros(size, np.bool_), *(vector.is_bad for vector in vectors))
+        assert failed is not None
         found: list[Any] = []
         for point in range(size):
             self._check_time()
@@ -249,8 +256,21 @@ class Operators:
                 except ExecutionError:
                     failed[point] = True
             found.append(value)
-        vector = of_plain(found, type_, self._strings, some(failed))
-        return vector if places is None else vector.at(places)
+        return of_plain(found, type_of(expression), self._strings, some(failed))
+
+    def _rounded_to(self, call: ir.Function, operand: Vector) -> Vector:
+        """Floats to that many places; those that are close to a half are left to the interpreter, which sees digits."""
+        if operand.kind == "i":
+            return operand
+        places = call.arguments[1] if len(call.arguments) > 1 else ir.Literal(0, INTEGER)
+        assert isinstance(places, ir.Literal)
+        assert isinstance(places.value, int)
+        values, is_close = rounded_floats(operand.values, places.value)
+        left = np.flatnonzero(is_close & operand.is_known)
+        if len(left):
+            rest = self._interpreted(call, call.arguments[:1], [operand.at(left)], len(left))
+            values[left] = rest.values
+        return Vector(type_of(call), values, operand.is_null, operand.is_bad)
 
 
 @dataclass(frozen=True, slots=True)
