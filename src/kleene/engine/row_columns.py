@@ -5,7 +5,9 @@ Columns of the input are taken from it; measures are computed for all rows of th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from kleene.engine.compiled.row_search import FoundRows
 from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.output import as_schema, values_at
 from kleene.engine.row_output import column_names, row_output_schema
+from kleene.errors import ExecutionError
 from kleene.ir.options import RowsPerMatch
 
 
@@ -41,20 +44,21 @@ class RowTables:
         matches, query = Matches(self.columns, found), self.columns.query
         places = _places(matches)
         order = output_order(places, found.table.num_rows, shared_loops(found.kernel.jit))
-        measures = Measures(matches, Points(order, matches.ends[order]))
-        columns = [measures.taken(name, found.matches.starts[order]) for name in query.partition_columns]
-        table = as_schema([*columns, *measures.columns()], row_output_schema(query, found.table.schema))
+        keys = {name: found.table.column(name) for name in query.partition_columns}
+        starts = matches.positions(found.matches.starts[order])
+        columns = [values_at(keys[name], starts) for name in query.partition_columns]
+        table = as_schema([*columns, *_measured(matches, order)], row_output_schema(query, found.table.schema))
         if row_order is not None:
             table = row_order.appended(table, found.table, _chosen(places, order, among_equals))
         return table, order
 
-    def of_windows(self, found: FoundRows) -> tuple[list[pa.Array], Array]:
+    def of_windows(self, found: FoundRows) -> tuple[list[pa.Array | pa.ChunkedArray], Array]:
         """The measures of each match; and of each row that is decided, the number of its match, or -1."""
         matches = Matches(self.columns, found)
-        points = Points(np.arange(len(found.matches)), matches.ends)
+        numbers = np.arange(len(found.matches))
         matched = np.full(len(found.grouped), -1)
-        matched[found.matches.of_rows] = points.matches
-        return Measures(matches, points).columns(), matched[found.decided]
+        matched[found.matches.of_rows] = numbers
+        return _measured(matches, numbers), matched[found.decided]
 
     def all_rows(
         self, found: FoundRows, row_order: RowOrder | None = None, among_equals: Array | None = None
@@ -78,6 +82,32 @@ class RowTables:
         if row_order is not None:
             table = row_order.appended(table, found.table, places)
         return table, places, rows.matches
+
+
+ROWS_AT_ONCE = 1 << 21
+"""Rows of matches whose measures are computed together: the arrays that this takes are as long."""
+
+
+def _measured(matches: Matches, order: Array) -> list[pa.Array | pa.ChunkedArray]:
+    """The measures of whole matches, in this order; they are computed some matches at a time."""
+    if len(matches.found.matches.states) <= ROWS_AT_ONCE:
+        return Measures(matches, Points(order, matches.ends[order])).columns()
+    try:
+        parts = [Measures(part, Points(np.arange(len(part.lengths)), part.ends)).columns() for part in _cut(matches)]
+    except ExecutionError:
+        Measures(matches, Points(order, matches.ends[order])).raise_first_error()
+        raise
+    whole = [pa.chunked_array(columns) for columns in zip(*parts, strict=True)]
+    return whole if (order[1:] > order[:-1]).all() else [column.take(pa.array(order)) for column in whole]
+
+
+def _cut(matches: Matches) -> Iterator[Matches]:
+    """The matches as they were found, cut wherever they have many rows."""
+    flat = matches.found.matches
+    cuts = np.flatnonzero(np.diff(flat.offsets[1:] // ROWS_AT_ONCE)) + 1
+    for begin, end in pairwise([0, *cuts.tolist(), len(flat)]):
+        some = replace(matches.found, matches=flat.between(begin, end))
+        yield Matches(matches.columns, some, matches.numbers[begin:end])
 
 
 def _places(matches: Matches) -> RowPlaces:

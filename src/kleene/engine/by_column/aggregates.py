@@ -106,7 +106,7 @@ class Aggregates:
     def in_rows(self, expression: ir.Expr, counted: Counted) -> Vector:
         """The expression's value in each of the rows; an error in any of them is left to the interpreter."""
         matches = self.matches
-        rows, of_matches = matches.row_of_place[counted.places], matches.match_of_place[counted.places]
+        rows, of_matches = counted.of_each(matches.row_of_place), counted.of_each(matches.match_of_place)
         found = matches.value_in_rows(expression, rows, of_matches)
         if found.is_bad is not None and found.is_bad.any():
             raise NoColumnFormError
@@ -119,7 +119,7 @@ class Aggregates:
             different, codes = np.unique(values.values, return_inverse=True)
             count = len(different)
         codes = np.where(values.nulls, count, codes)
-        of_matches = self.matches.match_of_place[counted.places]
+        of_matches = counted.of_each(self.matches.match_of_place)
         _, firsts = np.unique(of_matches * (count + 1) + codes, return_index=True)
         found = np.zeros(len(values), np.bool_)
         found[firsts] = True
@@ -132,8 +132,7 @@ class Aggregates:
 
     def _offsets(self, counted: Counted) -> Array:
         """Where the rows of each match begin, and behind the last."""
-        offsets: Array = counted.before[self.matches.found.matches.offsets]
-        return offsets
+        return counted.before(self.matches.found.matches.offsets)
 
     def _in_place(self, expression: ir.Expr, rows: Array) -> Vector:
         """The expression's value in a row of each point; NULL for row -1."""
@@ -167,15 +166,13 @@ class Aggregates:
             is_null = either(keys.is_null, some(np.isnan(keys.values)))  # NaN is neither small nor large
             keys = replace(keys, is_null=is_null)
         counted, keys = _without_nulls(counted, keys)
-        rows, places = self._rows(aggregate, counted), counted.places
+        rows = self._rows(aggregate, counted)
         if function == "any_value":
             number = np.where(rows.counts > 0, rows.begin, -1)
         else:
             number = self._best(counted, keys, function.startswith("min"))[rows.lasts]
             number = np.where(rows.counts > 0, number, -1)
-        if not len(places):
-            return np.full(len(number), -1)
-        return np.where(number < 0, -1, self.matches.row_of_place[places[number]])
+        return self.matches.rows_of(counted, number, self.points.matches)
 
     def _best(self, counted: Counted, keys: Vector, is_least: bool) -> Array:
         """For each row the number of the one with the smallest, or the largest, key so far; the first of equals."""

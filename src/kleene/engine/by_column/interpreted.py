@@ -29,8 +29,9 @@ def _bindings(expressions: Sequence[ir.Expr], matches: Matches, points: Points) 
     assert query.schema is not None
     columns = plain_columns(list(expressions), query.schema, matches.columns.table)
     visible = np.stack(matches.visible, axis=1)
-    order = np.lexsort((points.places, points.matches)).tolist()
-    for group, numbers in groupby(order, key=lambda point: flat.groups[points.matches[point]]):
+    groups = flat.groups[points.matches]
+    order = np.lexsort((points.places, points.matches, groups)).tolist()
+    for group, numbers in groupby(order, key=groups.__getitem__):
         begin, end = int(found.begins[group]), int(found.ends[group])
         positions = found.grouped.order[begin:end].tolist()
         here = {name: [values[position] for position in positions] for name, values in columns.items()}

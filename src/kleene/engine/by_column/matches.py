@@ -94,16 +94,34 @@ class Points:
 class Counted:
     """The places that count for a reference, such as those of a variable, one after the other.
 
-    `before[p]` is how many of them stand before place p.
+    `before[p]` is how many of them stand before place p. Both are None where all `size` places count.
     """
 
-    places: Array
-    before: Array
+    size: int
+    _places: Array | None = None
+    _before: Array | None = None
+
+    def __len__(self) -> int:
+        return self.size if self._places is None else len(self._places)
+
+    def of_each(self, values: Array) -> Array:
+        """Of the values of all places, those of the places that count."""
+        return values if self._places is None else values[self._places]
+
+    def places(self, numbers: Array) -> Array:
+        """The places of these numbers; of number -1, any."""
+        return numbers if self._places is None else self._places[numbers]
+
+    def before(self, places: Array) -> Array:
+        """How many of the places that count stand before these."""
+        return places if self._before is None else self._before[places]
 
     def kept(self, is_kept: Array) -> Counted:
         """Only some of them."""
         counts = np.concatenate([[0], np.cumsum(is_kept)])
-        return Counted(self.places[is_kept], counts[self.before])
+        if self._places is None or self._before is None:
+            return Counted(self.size, np.flatnonzero(is_kept), counts)
+        return Counted(self.size, self._places[is_kept], counts[self._before])
 
 
 @dataclass(frozen=True)
@@ -112,6 +130,7 @@ class Matches:
 
     columns: Columns
     found: FoundRows
+    given_numbers: Array | None = None  # of the matches in their partitions, where these are only some of them
 
     @cached_property
     def lengths(self) -> Array:
@@ -126,6 +145,8 @@ class Matches:
     @cached_property
     def numbers(self) -> Array:
         """Of each match its number in the partition."""
+        if self.given_numbers is not None:
+            return self.given_numbers
         return numbered(self.found, self.columns.query.definition.selection is Selection.ALL_MATCHES)
 
     @cached_property
@@ -160,7 +181,7 @@ class Matches:
         """The places of the variable's rows, or of all."""
         if variable not in self._counted:
             states = self.found.matches.states
-            own = Counted(np.arange(len(states)), np.arange(len(states) + 1))
+            own = Counted(len(states))
             if variable is not None:
                 members = self.columns.query.members[variable]
                 is_wanted = np.array([name in members for name in self.names], np.bool_)
@@ -171,7 +192,7 @@ class Matches:
     def bounds(self, counted: Counted, points: Points, final: bool) -> tuple[Array, Array]:
         """Of each point the number of the first place that counts, and the number behind the last."""
         first, behind = self._of_points(points, final)
-        return counted.before[first], counted.before[behind]
+        return counted.before(first), counted.before(behind)
 
     @cached_property
     def _known_points(self) -> dict[tuple[int, bool], tuple[Points, Array, Array]]:
@@ -192,7 +213,7 @@ class Matches:
         begin, end = self.bounds(counted, points, navigation.final)
         number = end - 1 - navigation.offset if navigation.from_last else begin + navigation.offset
         is_there = (number >= begin) & (number < end)
-        rows = self._rows_of(counted, np.where(is_there, number, -1))
+        rows = self.rows_of(counted, np.where(is_there, number, -1), points.matches)
         if navigation.shift is None and self.columns.query.frame is None:
             return rows
         begins, ends = self.visible
@@ -200,11 +221,13 @@ class Matches:
         is_seen = (rows >= 0) & (moved >= begins[points.matches]) & (moved < ends[points.matches])
         return np.where(is_seen, moved, -1)
 
-    def _rows_of(self, counted: Counted, numbers: Array) -> Array:
-        """The rows of the places of these numbers; -1 for number -1."""
-        if not len(counted.places):
+    def rows_of(self, counted: Counted, numbers: Array, of_matches: Array) -> Array:
+        """The rows of the places of these numbers, in these matches; -1 for number -1."""
+        if not len(counted):
             return np.full(len(numbers), -1)
-        return np.where(numbers < 0, -1, self.row_of_place[counted.places[numbers]])
+        places = counted.places(numbers)
+        matches = self.found.matches
+        return np.where(numbers < 0, -1, places + (matches.starts - matches.offsets[:-1])[of_matches])
 
     def last_rows(self, points: Points, variable: str | None, final: bool = False) -> Array:
         return self.rows(points, ir.Navigation(ir.MatchNumber(), variable, final=final))

@@ -33,12 +33,19 @@ class Measures:
 
     def columns(self) -> list[pa.Array]:
         """A column for each measure. An error is the one that the interpreter would come to first."""
-        expressions = [measure.expression for measure in self.matches.columns.query.measures]
         try:
-            return [self.column(expression) for expression in expressions]
+            return [self.column(expression) for expression in self._expressions]
         except ExecutionError:
-            interpreted_values(expressions, self.matches, self.points)
+            self.raise_first_error()
             raise
+
+    def raise_first_error(self) -> None:
+        """Goes through all measures, match by match."""
+        interpreted_values(self._expressions, self.matches, self.points)
+
+    @property
+    def _expressions(self) -> list[ir.Expr]:
+        return [measure.expression for measure in self.matches.columns.query.measures]
 
     def column(self, expression: ir.Expr) -> pa.Array:
         try:
@@ -127,7 +134,7 @@ class Measures:
             raise NoColumnFormError
         numbers = np.repeat(rows.begin - offsets[:-1], rows.counts) + np.arange(offsets[-1])
         if isinstance(argument, ir.Attribute):
-            elements = self.taken(argument.name, matches.row_of_place[rows.counted.places[numbers]])
+            elements = self.taken(argument.name, rows.counted.of_each(matches.row_of_place)[numbers])
         else:
             values = rows.values if rows.values is not None else self._aggregates.in_rows(argument, rows.counted)
             type_ = arrow_field(aggregate, self._table.schema).type.value_type

@@ -76,6 +76,15 @@ class RowMatches:
     def states_of(self, number: int) -> Array:
         return self.states[self.offsets[number] : self.offsets[number + 1]]
 
+    def between(self, begin: int, end: int) -> RowMatches:
+        """The matches from one number to before another."""
+        offsets = self.offsets[begin : end + 1]
+        states = self.states[offsets[0] : offsets[-1]]
+        groups, starts, numbers, of_rows = (
+            part[begin:end] for part in (self.groups, self.starts, self.numbers, self.of_rows)
+        )
+        return RowMatches(groups, starts, offsets - offsets[0], numbers, states, of_rows)
+
     def chosen(self, which: Array) -> RowMatches:
         """The matches at these places, in their order."""
         offsets, places = gathered(self.offsets, which)
