@@ -294,6 +294,14 @@ def test_rows_of_matches_that_overlap_are_computed_once() -> None:
     assert interpreter.call_count == 100
 
 
+def test_a_measure_that_nests_deeply_is_computed() -> None:
+    nested = "x" + " + 1" * 90
+    for rows in (ONE, ALL):
+        found, expected = answers(clause(f"{nested} AS m", rows, rest=""), table_of(x=[1, 2]))
+        assert isinstance(found, pa.Table)
+        assert same_result(found, expected)
+
+
 # --- EXPLAIN ---------------------------------------------------------------------------------------------------------
 
 

@@ -70,7 +70,7 @@ class _Outputs:
                 return self._collected(name)
         try:
             return self._by_column(expression)
-        except NoColumnFormError:
+        except (NoColumnFormError, RecursionError):  # the interpreter can nest deeper
             values = [evaluate(expression, _Measured(self, number)) for number in range(self.found.matches)]
             return computed_column(expression, values, self.found.table.schema)
 

@@ -105,12 +105,15 @@ def _is_at_once(aggregate: ir.Aggregate) -> bool:
 
 def left_to_the_interpreter(expression: ir.Expr) -> Iterator[ir.Expr]:
     """The parts of a measure that are computed value by value, the largest ones only."""
-    if not has_column_form(expression):
-        yield expression
-        return
-    for part in ir.children(expression):
-        is_inner_list = isinstance(part, ir.Aggregate) and part.function in COLLECTING
-        yield from [part] if is_inner_list else left_to_the_interpreter(part)
+    waiting, is_inner = [expression], False
+    while waiting:
+        node = waiting.pop()
+        is_inner_list = is_inner and isinstance(node, ir.Aggregate) and node.function in COLLECTING
+        if is_inner_list or not has_column_form(node):
+            yield node
+        else:
+            waiting.extend(reversed(list(ir.children(node))))
+        is_inner = True
 
 
 def is_list(expression: ir.Expr) -> bool:

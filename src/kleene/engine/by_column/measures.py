@@ -50,7 +50,7 @@ class Measures:
     def column(self, expression: ir.Expr) -> pa.Array:
         try:
             return self._by_column(expression)
-        except NoColumnFormError:
+        except (NoColumnFormError, RecursionError):  # the interpreter can nest deeper
             found = interpreted_values([expression], self.matches, self.points)
             return computed_column(expression, [value for (value,) in found], self._table.schema)
 
