@@ -106,7 +106,7 @@ bench-local: $(STAMP) ## Measure whole calls in process: beside DuckDB and polar
 bench-plans: $(STAMP) ## Measure query plans: what each optimization is worth, beside the claims of SASE 2006 @ long
 	$(BIN)/python benchmarks/plans.py
 
-bench-results: $(STAMP) ## Measure what results cost in memory: in batches, and whole @ long
+bench-results: $(STAMP) ## Measure what results cost: memory in batches and whole, and time of measures @ long
 	$(BIN)/python benchmarks/results.py
 
 bench-rip: $(STAMP) ## Repeat the experiments of RIP 2013: run-based and state-based parallelism, in threads @ long

@@ -13,14 +13,15 @@ from kleene.automaton.model import Automaton
 from kleene.automaton.svg import automaton_svg
 from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed
+from kleene.engine.by_column.forms import left_to_the_interpreter
 from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.sequence_code import prunes
 from kleene.engine.range_shares import reach_or_reason
 from kleene.engine.totals.totals import why_match_by_match
-from kleene.errors import UnsupportedError
+from kleene.errors import UnsupportedError, listed, printable
 from kleene.ir.options import Selection, Skip, Strategy, Timeouts, Window, WindowUnit
 from kleene.ir.row_text import pattern_text, row_query_text
-from kleene.ir.text import equivalence_text, query_text, window_text
+from kleene.ir.text import equivalence_text, expression_text, query_text, window_text
 from kleene.plan.operators import Pipeline, RowScan, SequenceScan, Transformation
 from kleene.plan.plan import ByKey, Plan, output_columns
 from kleene.plan.text import component_text, pipeline_text
@@ -31,6 +32,7 @@ _STRATEGIES = {
     Strategy.SKIP_TILL_NEXT_MATCH: "events that do not fit are passed over",
     Strategy.SKIP_TILL_ANY_MATCH: "any event may be passed over: all combinations",
 }
+_MOST_NAMED = 6
 _SELECTIONS = {
     Selection.PREFERRED: "the most preferred match of each start row",
     Selection.ALL_MATCHES: "every classification of every start row",
@@ -62,6 +64,8 @@ def explain_text(
     facts |= {"split": _split_text(plan)}
     facts |= dict(note.split(": ", 1) for note in pipeline.notes)
     facts |= {"engine": f"{choice.name}: {choice.reason}"}
+    if isinstance(query, AnalyzedRowPattern) and choice.compiled is not None and query.schema is not None:
+        facts |= _measures_fact(query)
     if plan.mode == "totals":
         facts |= {"matches": _totals_text(plan, choice)}
     if plan.timeouts is not Timeouts.NONE:
@@ -210,6 +214,14 @@ def _row_facts(query: AnalyzedRowPattern) -> dict[str, str]:
         facts["length"] = f"at most {definition.max_length} rows"
     facts["output"] = definition.rows_per_match.value
     return facts
+
+
+def _measures_fact(query: AnalyzedRowPattern) -> dict[str, str]:
+    """What has no column form is computed value by value; nothing is said where that is nothing."""
+    parts = [part for item in query.measures for part in left_to_the_interpreter(item.expression)]
+    texts = list(dict.fromkeys(printable(expression_text(part), 80) for part in parts))
+    named = listed(texts, most=_MOST_NAMED)
+    return {"measures": f"by column, except that the interpreter computes value by value: {named}"} if texts else {}
 
 
 def _window_matches(frame: AnalyzedFrame) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import kleene
 from flat_options import arguments
-from kleene.engine import budget, reference, results, rows, spilling
+from kleene.engine import budget, reference, results, row_columns, rows, spilling
 from kleene.engine.compiled import row_engine
 from kleene.engine.compiled.failures import GaveUpError
 from regex_strategies import outcome, random_regex_case, same_result
@@ -89,6 +89,7 @@ def tiny_blocks() -> Iterator[None]:
         (budget, "_LEAST_AT_ONCE", 1 << 12),
         (budget, "_MOST_AT_ONCE", 1 << 12),
         (row_engine, "STATES_AT_ONCE", 16),
+        (row_columns, "ROWS_AT_ONCE", 8),
         (reference, "POSITIONS_AT_ONCE", 16),
         (rows, "ROWS_AT_ONCE", 7),
         (results, "ROWS_PER_BATCH", 32),

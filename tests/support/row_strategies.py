@@ -380,3 +380,19 @@ def random_row_case(random: Random) -> tuple[str, pa.Table]:
     """A clause and a table, much faster than Hypothesis draws them."""
     choose = by_random(random)
     return make_clause(choose), make_table(choose)
+
+
+_WITH_MATCHES = listed("A B*; (A | B)+; A? B{,3}; A {- B+ -} C?; (A B?)+ C*; A B? C{1,3}; (A B* | C)+?; A{2} B*")
+_ALL_SHAPES = listed("ONE ROW PER MATCH; ALL ROWS PER MATCH; ALL ROWS PER MATCH; ALL ROWS PER MATCH OMIT EMPTY MATCHES")
+
+
+def random_measures_case(random: Random) -> tuple[str, pa.Table]:
+    """Many measures over a pattern that nearly every table has matches of; U is a subset."""
+    choose = by_random(random)
+    measures = [item for _ in range(3) for item in _measures(choose, ("A", "B", "U"), least=1)]
+    named = ", ".join(f"{item.rsplit(' AS ', 1)[0]} AS m{number}" for number, item in enumerate(measures))
+    often = choose.choice(("B.x >= 1", "B.x IS NOT NULL", "B.b OR B.t > 3", "TRUE"))
+    clause = f"""PARTITION BY {choose.choice(("g", "g", "b"))} ORDER BY {choose.choice(("t", "t", "f", "t DESC"))}
+        MEASURES {named} {choose.choice(_ALL_SHAPES)} {choose.choice(("", "", "AFTER MATCH SKIP TO NEXT ROW"))}
+        PATTERN ({choose.choice(_WITH_MATCHES)}) SUBSET U = (A, B) DEFINE B AS {often}, A AS x < 3 OR x IS NULL"""
+    return clause, make_table(choose)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
+from kleene.engine.by_column.matches import Columns
 from kleene.engine.choice import choose
 from kleene.engine.compiled.arrangement import chosen_matches, order_of
 from kleene.engine.compiled.arrays.orders import BEST_OF_AN_END_FIRST
@@ -32,10 +33,10 @@ from kleene.engine.match_order import RowOrder, RowPlaces
 from kleene.engine.matches import FlatMatches
 from kleene.engine.protocol import Time
 from kleene.engine.results import ROWS_PER_BATCH, RowWriter
-from kleene.engine.row_columns import one_row_table
+from kleene.engine.row_columns import RowTables
 from kleene.engine.row_output import OutputRow, row_output_table
 from kleene.engine.row_reference import cannot_skip
-from kleene.engine.rows import RowMaker, find_rows
+from kleene.engine.rows import find_rows
 from kleene.engine.run import Runner
 from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
@@ -294,21 +295,18 @@ class RangeMatcher:
         goes_on[then < 0, 1] = then[then < 0]
         starts = found.grouped.order[found.matches.starts]
         ends = found.grouped.order[found.matches.starts + np.maximum(np.diff(found.matches.offsets), 1) - 1]
+        tables = RowTables(Columns(query, part.table))
         if query.rows_per_match is RowsPerMatch.ONE:
-            table, order = one_row_table(query, found, row_order, part.places[:, 1])
+            table, order = tables.one_row(found, row_order, part.places[:, 1])
             for at in range(0, len(order), ROWS_PER_BATCH):
                 numbers = order[at : at + ROWS_PER_BATCH]
                 own = starts[numbers]
                 yield Candidates(table.slice(at, len(numbers)), part.places[own], goes_on[numbers], own, ends[numbers])
             return
-        rows = sorted(RowMaker(query, part.table).rows_of(found), key=lambda row: row.order)
-        by_start = dict(zip(starts.tolist(), range(len(starts)), strict=True))
-        for at in range(0, len(rows), ROWS_PER_BATCH):
-            some = rows[at : at + ROWS_PER_BATCH]
-            first = np.array([row.order[1] for row in some], np.int64)
-            numbers = np.array([by_start[start] for start in first.tolist()], np.int64)
-            made = _rows_with_order(query, part.table, some, row_order, part.places[:, 1])
-            yield Candidates(made, part.places[first], goes_on[numbers], first, ends[numbers])
+        table, stands, numbers = tables.all_rows(found, row_order, part.places[:, 1])
+        for at in range(0, table.num_rows, ROWS_PER_BATCH):
+            first, own = stands.first[at : at + ROWS_PER_BATCH], numbers[at : at + ROWS_PER_BATCH]
+            yield Candidates(table.slice(at, len(own)), part.places[first], goes_on[own], first, ends[own])
 
 
 def _rows_with_order(

@@ -18,6 +18,7 @@ import pyarrow as pa
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget, table_bytes
+from kleene.engine.by_column.matches import Columns
 from kleene.engine.compiled.measures import MeasureProgram, computed_measures
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.regex_engine import FoundRegex
@@ -29,10 +30,10 @@ from kleene.engine.matches import Array, FlatMatches, FoundMatches
 from kleene.engine.output import as_schema, output_table, values_at
 from kleene.engine.plain_rows import plain_rows
 from kleene.engine.protocol import Found, Time
-from kleene.engine.row_columns import one_row_table, regex_table, window_columns
+from kleene.engine.regex_columns import regex_table
+from kleene.engine.row_columns import RowTables
 from kleene.engine.row_output import OutputRow, row_output_schema, row_output_table
 from kleene.engine.row_timeouts import FoundRowTimeouts
-from kleene.engine.rows import RowMaker
 from kleene.engine.spilling import PLACE, ByPlace, Sorter
 from kleene.engine.timeouts import FoundTimeouts, mark_fields, marked, partial_table
 from kleene.ir.options import RowsPerMatch
@@ -133,22 +134,19 @@ class RowWriter:
 
     def parts(self, all_found: Iterable[Found], budget: Budget) -> Iterator[Part]:
         """The rows of each thing found, made when they are asked for."""
-        maker: RowMaker | None = None
+        tables: RowTables | None = None
         for found in all_found:
             match found:
                 case FoundMatches():
                     batches = self.batches(found.table, found.matches)
                 case FoundRegex():
                     batches = table_batches(*regex_table(self._row_pattern, found, self.row_order))
-                case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.ONE:
-                    batches = self._cut(_one_row_batch(self._row_pattern, found, self.row_order))
-                case FoundRows() if self._row_pattern.rows_per_match is RowsPerMatch.EACH_ROW:
-                    batches = _window_batches(self._row_pattern, found)
+                case FoundRows() if (plain := self._plain(found)) is not None:
+                    batches = self._cut(plain)
                 case FoundRows():
-                    if maker is None or maker.table is not found.table:
-                        maker = RowMaker(self._row_pattern, found.table)
-                    rows = sorted(_in_time(maker.rows_of(found), budget), key=lambda row: row.order)
-                    batches = output_batches(self._row_pattern, found.table, rows, self.row_order)
+                    if tables is None or not tables.is_of(found.table):
+                        tables = RowTables(Columns(self._row_pattern, found.table, budget.check_time))
+                    batches = self._of_rows(tables, found)
                 case FoundOutputRows():
                     batches = output_batches(self._row_pattern, found.table, found.rows, self.row_order)
                 case FoundTimeouts():
@@ -163,6 +161,25 @@ class RowWriter:
             )
             batches = _marked_batches(batches, self.plan) if is_unmarked else batches
             yield Part(_placed_batches(batches, found.table, self.placed_by), found.is_settled)
+
+    def _plain(self, found: FoundRows) -> ResultBatch | None:
+        """The rows of matches whose measures are read off their ends, if all are."""
+        is_one = self._row_pattern.rows_per_match is RowsPerMatch.ONE
+        plain = plain_rows(self._row_pattern, found) if is_one and self.row_order is None else None
+        return None if plain is None else ResultBatch(*plain)
+
+    def _of_rows(self, tables: RowTables, found: FoundRows) -> Iterator[ResultBatch]:
+        query = self._row_pattern
+        if query.rows_per_match is RowsPerMatch.EACH_ROW:
+            yield from _window_batches(tables, query, found)
+        elif query.rows_per_match is RowsPerMatch.ONE:
+            table, order = tables.one_row(found, self.row_order)
+            starts = found.matches.starts[order]
+            ends = starts + np.maximum(np.diff(found.matches.offsets)[order], 1) - 1
+            yield from self._cut(ResultBatch(table, found.grouped.positions(ends)))
+        else:
+            table, places, _ = tables.all_rows(found, self.row_order)
+            yield from self._cut(ResultBatch(table, places.last))
 
     def _cut(self, batch: ResultBatch) -> Iterator[ResultBatch]:
         return iter([batch]) if self.is_whole else table_batches(batch.table, batch.places)
@@ -276,27 +293,11 @@ def _digest(said: bytes) -> bytes:
     return hashlib.blake2b(said, digest_size=16).digest()
 
 
-def _in_time(rows: Iterable[OutputRow], budget: Budget) -> Iterator[OutputRow]:
-    for row in rows:
-        budget.check_time()
-        yield row
-
-
-def _one_row_batch(query: AnalyzedRowPattern, found: FoundRows, row_order: RowOrder | None) -> ResultBatch:
-    plain = plain_rows(query, found) if row_order is None else None
-    if plain is not None:
-        return ResultBatch(*plain)
-    table, order = one_row_table(query, found, row_order)
-    starts = found.matches.starts[order]
-    ends = starts + np.maximum(np.diff(found.matches.offsets)[order], 1) - 1
-    return ResultBatch(table, found.grouped.positions(ends))
-
-
-def _window_batches(query: AnalyzedRowPattern, found: FoundRows) -> Iterator[ResultBatch]:
+def _window_batches(tables: RowTables, query: AnalyzedRowPattern, found: FoundRows) -> Iterator[ResultBatch]:
     """Each row, with the measures of its match."""
     schema = row_output_schema(query, found.table.schema)
     names = schema.names[: len(schema) - len(query.measures)]
-    measures, matched = window_columns(query, found)
+    measures, matched = tables.of_windows(found)
     positions = found.grouped.order[found.decided]
     is_whole = len(positions) == found.table.num_rows and found.grouped.is_identity
     columns = [found.table.column(name) for name in names]

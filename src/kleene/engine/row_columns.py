@@ -1,69 +1,127 @@
-"""Matches of row patterns, and of the regular-expression operator, to tables, column by column.
+"""Matches of row patterns to tables, column by column: a row for each match, all rows of matches, or those of windows.
 
-Measures that are a value of one of the match's rows, a number or the classification are read off the arrays of the
-matches, most aggregates are computed for all matches at once, and those that are a register are read off it; others
-are computed by the interpreter, match by match.
+Columns of the input are taken from it; measures are computed for all rows of the output at once (`by_column`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.conversions import type_of
-from kleene.analysis.row_pattern import AnalyzedRowPattern
-from kleene.engine.compiled.arrays.partial_matches import PARTIAL_NULLS
-from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_END
+from kleene.engine.by_column.matches import Columns, Matches, Points
+from kleene.engine.by_column.measures import Measures
+from kleene.engine.compiled.batches import EMPTY
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import SharedLoops, shared_loops
-from kleene.engine.compiled.own_calls import state_of
-from kleene.engine.compiled.regex_engine import FoundRegex
-from kleene.engine.compiled.registers import Register
-from kleene.engine.compiled.row_search import FoundRows, numbered
-from kleene.engine.events import Events, decoded
-from kleene.engine.match_aggregates import MatchAggregates, OneByOneError, RowsOfMatches
+from kleene.engine.compiled.row_search import FoundRows
 from kleene.engine.match_order import RowOrder, RowPlaces
-from kleene.engine.output import arrow_field, arrow_numbers, as_schema, computed_column, values_at
-from kleene.engine.row_output import row_output_schema
-from kleene.engine.row_reference import RowBindings, Visible
-from kleene.ir import expr as ir
-from kleene.ir.calls import finished
-from kleene.ir.evaluate import PlainValue, average_of, evaluate, in_range
-from kleene.ir.options import Selection
-from kleene.schema import STRING, DecimalType
-
-# --- ONE ROW PER MATCH -----------------------------------------------------------------------------------------------
+from kleene.engine.output import as_schema, values_at
+from kleene.engine.row_output import column_names, row_output_schema
+from kleene.errors import ExecutionError
+from kleene.ir.options import RowsPerMatch
 
 
-def one_row_table(
-    query: AnalyzedRowPattern, found: FoundRows, row_order: RowOrder | None = None, among_equals: Array | None = None
-) -> tuple[pa.Table, Array]:
-    """The table of matches in output order, and the number of the match that each of its rows stands for.
+@dataclass(frozen=True, slots=True)
+class RowTables:
+    """Makes tables of the matches of a query in one table of events, whose columns are read once."""
 
-    With `row_order`, the table says where its rows stand; `among_equals` are the places of rows among equal ones.
-    """
-    measures = _Measures(query, found)
-    order = measures.put_in_order()
-    columns = [measures.taken(name, found.matches.starts) for name in query.partition_columns]
-    columns += [measures.column(measure.expression) for measure in query.measures]
-    table = as_schema(columns, row_output_schema(query, found.table.schema))
-    if row_order is not None:
-        table = row_order.appended(table, found.table, measures.places(among_equals))
-    return table, order
+    columns: Columns
+
+    def is_of(self, table: pa.Table) -> bool:
+        return self.columns.table is table
+
+    def one_row(
+        self, found: FoundRows, row_order: RowOrder | None = None, among_equals: Array | None = None
+    ) -> tuple[pa.Table, Array]:
+        """The table of matches in output order, and the number of the match that each of its rows stands for.
+
+        With `row_order`, the table says where its rows stand; `among_equals` are the places of rows among equal ones.
+        """
+        matches, query = Matches(self.columns, found), self.columns.query
+        places = _places(matches)
+        order = output_order(places, found.table.num_rows, shared_loops(found.kernel.jit))
+        keys = {name: found.table.column(name) for name in query.partition_columns}
+        starts = matches.positions(found.matches.starts[order])
+        columns = [values_at(keys[name], starts) for name in query.partition_columns]
+        table = as_schema([*columns, *_measured(matches, order)], row_output_schema(query, found.table.schema))
+        if row_order is not None:
+            table = row_order.appended(table, found.table, _chosen(places, order, among_equals))
+        return table, order
+
+    def of_windows(self, found: FoundRows) -> tuple[list[pa.Array | pa.ChunkedArray], Array]:
+        """The measures of each match; and of each row that is decided, the number of its match, or -1."""
+        matches = Matches(self.columns, found)
+        numbers = np.arange(len(found.matches))
+        matched = np.full(len(found.grouped), -1)
+        matched[found.matches.of_rows] = numbers
+        return _measured(matches, numbers), matched[found.decided]
+
+    def all_rows(
+        self, found: FoundRows, row_order: RowOrder | None = None, among_equals: Array | None = None
+    ) -> tuple[pa.Table, RowPlaces, Array]:
+        """The rows of the matches, and those in none, in output order; where they stand; and the matches of rows."""
+        matches, query = Matches(self.columns, found), self.columns.query
+        rows = _shown_rows(matches, shared_loops(found.kernel.jit))
+        is_matched = rows.matches >= 0
+        points = Points(rows.matches[is_matched], rows.within[is_matched])
+        measured = Measures(matches, points).columns()
+        if not is_matched.all():
+            numbers = np.where(is_matched, np.cumsum(is_matched) - 1, -1)
+            measured = [values_at(column, numbers) for column in measured]
+        before, after = column_names(query, found.table.schema)
+        taken = {name: values_at(found.table.column(name), rows.positions) for name in {*before, *after}}
+        columns = [*(taken[name] for name in before), *measured, *(taken[name] for name in after)]
+        table = as_schema(columns, row_output_schema(query, found.table.schema))
+        places = rows.places
+        if among_equals is not None:
+            places = replace(places, among_equals=among_equals[places.first])
+        if row_order is not None:
+            table = row_order.appended(table, found.table, places)
+        return table, places, rows.matches
 
 
-def window_columns(query: AnalyzedRowPattern, found: FoundRows) -> tuple[list[pa.Array], Array]:
-    """The measures of each match; and of each row that is decided, the number of its match, or -1."""
-    measures = _Measures(query, found)
-    matched = np.full(len(found.grouped), -1)
-    matched[found.matches.of_rows] = np.arange(len(found.matches))
-    return [measures.column(measure.expression) for measure in query.measures], matched[found.decided]
+ROWS_AT_ONCE = 1 << 21
+"""Rows of matches whose measures are computed together: the arrays that this takes are as long."""
+
+
+def _measured(matches: Matches, order: Array) -> list[pa.Array | pa.ChunkedArray]:
+    """The measures of whole matches, in this order; they are computed some matches at a time."""
+    if len(matches.found.matches.states) <= ROWS_AT_ONCE:
+        return Measures(matches, Points(order, matches.ends[order])).columns()
+    try:
+        parts = [Measures(part, Points(np.arange(len(part.lengths)), part.ends)).columns() for part in _cut(matches)]
+    except ExecutionError:
+        Measures(matches, Points(order, matches.ends[order])).raise_first_error()
+        raise
+    whole = [pa.chunked_array(columns) for columns in zip(*parts, strict=True)]
+    return whole if (order[1:] > order[:-1]).all() else [column.take(pa.array(order)) for column in whole]
+
+
+def _cut(matches: Matches) -> Iterator[Matches]:
+    """The matches as they were found, cut wherever they have many rows."""
+    flat = matches.found.matches
+    cuts = np.flatnonzero(np.diff(flat.offsets[1:] // ROWS_AT_ONCE)) + 1
+    for begin, end in pairwise([0, *cuts.tolist(), len(flat)]):
+        some = replace(matches.found, matches=flat.between(begin, end))
+        yield Matches(matches.columns, some, matches.numbers[begin:end])
+
+
+def _places(matches: Matches) -> RowPlaces:
+    """Where the matches stand in the output, in the order in which they were found."""
+    found = matches.found
+    ends = found.matches.starts + np.maximum(matches.lengths, 1) - 1
+    first, last = matches.positions(found.matches.starts), matches.positions(ends)
+    return RowPlaces(last, first, matches.numbers, np.zeros(len(last), np.int64))
+
+
+def _chosen(places: RowPlaces, which: Array, among_equals: Array | None = None) -> RowPlaces:
+    first = places.first[which]
+    equals = None if among_equals is None else among_equals[first]
+    return RowPlaces(places.last[which], first, places.numbers[which], places.rows[which], equals)
 
 
 _FEW = 16
@@ -82,303 +140,46 @@ def output_order(places: RowPlaces, rows: int, loops: SharedLoops) -> Array:
     return np.asarray(np.lexsort((places.numbers, places.first, last)))
 
 
-class _Measures:
-    def __init__(self, query: AnalyzedRowPattern, found: FoundRows) -> None:
-        assert query.schema is not None
-        self._query, self._found, self._loops = query, found, shared_loops(found.kernel.jit)
-        self._matches, self._tables = found.matches, found.kernel.generated.tables
-        self._lengths = np.diff(self._matches.offsets)
-        self._numbers = numbered(found, query.definition.selection is Selection.ALL_MATCHES)
-        self._names = np.array([self._tables.variables[n] for n in self._tables.variable_of] or [""], object)
-        self._events = Events(found.table, query.schema, ())
-        self._rows_of_variable: dict[str | None, RowsOfMatches] = {}
-        self._aggregates = MatchAggregates(
-            found.table, query.schema, found.grouped.order, self._rows_of_matches, self._loops
+@dataclass(frozen=True, slots=True)
+class _ShownRows:
+    """The rows of ALL ROWS PER MATCH in output order.
+
+    Of each: its position in the table, the match, or -1 if it is in none, its place, or -1 if the match is empty, and
+    where it stands in the output.
+    """
+
+    positions: Array
+    matches: Array
+    within: Array
+    places: RowPlaces
+
+
+def _shown_rows(matches: Matches, loops: SharedLoops) -> _ShownRows:
+    """A match has its rows one after the other; one that is empty, and a row in no match, has one row."""
+    found, mode, count = matches.found, matches.columns.query.rows_per_match, len(matches.lengths)
+    places, alone = _places(matches), found.unmatched
+    if len(alone):
+        nothing = np.zeros(len(alone), np.int64)
+        both = zip(
+            (places.last, places.first, places.numbers, places.rows), (alone, alone, nothing, nothing), strict=True
         )
-        self._order: Array | slice = slice(None)  # the matches, by number, as columns have them
-
-    def put_in_order(self) -> Array:
-        """From now on columns have the matches in output order, by the last row, then the first, then the number."""
-        self._order = output_order(self.places(), self._found.table.num_rows, self._loops)
-        return self._order
-
-    def places(self, among_equals: Array | None = None) -> RowPlaces:
-        """Where the matches stand; `among_equals` are the places of the table's rows among equal ones."""
-        row_order = self._found.grouped.order
-        starts = self._matches.starts[self._order]
-        ends = starts + np.maximum(self._lengths[self._order], 1) - 1
-        first = row_order[starts]
-        equals = None if among_equals is None else among_equals[first]
-        return RowPlaces(row_order[ends], first, self._numbers[self._order], np.zeros(len(ends), np.int64), equals)
-
-    def column(self, expression: ir.Expr) -> pa.Array:
-        match expression:
-            case ir.InputConstant(name=name):
-                return self.taken(name, self._matches.starts)
-            case ir.Attribute(variable=variable, name=name):
-                return self.taken(name, self._rows(variable, True, 0))
-            case ir.Navigation(argument=ir.Attribute(name=name), variable=variable):
-                rows = self._rows(variable, expression.from_last, expression.offset)
-                return self.taken(name, self._shifted(rows, expression.shift or 0))
-            case ir.MatchNumber():
-                return pa.array(self._numbers[self._order], pa.int64())
-            case ir.Aggregate(function="count", argument=ir.Events(variable=variable), is_plain=True):
-                return pa.array(self._count(variable)[self._order], pa.int64())
-            case ir.Classifier(variable=None):
-                ends = np.where(self._lengths > 0, self._matches.offsets[1:] - 1, -1)
-                return self._named(ends[self._order])
-        found = self._as_found(expression)
-        return found if isinstance(self._order, slice) else found.take(pa.array(self._order))
-
-    def _as_found(self, expression: ir.Expr) -> pa.Array:
-        """The values of the matches in the order in which they were found."""
-        match expression:
-            case ir.Aggregate(
-                function="array_agg", distinct=False, argument=ir.Classifier(variable=None), is_plain=True
-            ):
-                names = self._named(np.arange(len(self._matches.states)))
-                offsets = pa.array(self._matches.offsets, pa.int32())
-                return pa.ListArray.from_arrays(offsets, names, mask=pa.array(self._lengths == 0))
-            case ir.Aggregate():
-                with suppress(OneByOneError):
-                    return self._aggregates.column(expression)
-        return computed_column(expression, list(self._values(expression)), self._found.table.schema)
-
-    def taken(self, name: str, rows: Array) -> pa.Array:
-        """The column's values in the rows of the matches; NULL for row -1."""
-        rows = rows[self._order]
-        places = self._found.grouped.positions(rows)
-        return values_at(self._found.table.column(name), places)
-
-    def _wanted(self, variable: str) -> Array:
-        members = self._query.members[variable]
-        return np.array([int(name in members) for name in self._names], np.int64)
-
-    def _rows_of_matches(self, variable: str | None) -> RowsOfMatches:
-        """The rows of the variable, or of all, in every match."""
-        if variable not in self._rows_of_variable:
-            starts, offsets = self._matches.starts, self._matches.offsets
-            rows = np.repeat(starts - offsets[:-1], self._lengths) + np.arange(len(self._matches.states))
-            own = RowsOfMatches(rows, offsets)
-            if variable is not None:
-                own = own.kept(self._wanted(variable)[self._matches.states] == 1)
-            self._rows_of_variable[variable] = own
-        return self._rows_of_variable[variable]
-
-    def _rows(self, variable: str | None, from_last: bool, offset: int) -> Array:
-        starts, lengths = self._matches.starts, self._lengths
-        if variable is None:
-            rows = starts + (lengths - 1 - offset if from_last else offset)
-            return np.where(offset < lengths, rows, -1)
-        found = np.empty(len(starts), np.int64)
-        self._loops["nth_rows"](
-            self._matches.offsets, starts, self._matches.states, self._wanted(variable), int(from_last), offset, found
-        )
-        return found
-
-    def _shifted(self, rows: Array, shift: int) -> Array:
-        begins, ends = self._visible()
-        moved = rows + shift
-        return np.where((rows >= 0) & (moved >= begins) & (moved < ends), moved, -1)
-
-    def _visible(self) -> tuple[Array, Array]:
-        """Of each match, the first row that its measures may see, and the row behind the last."""
-        if self._query.frame is not None:
-            return self._matches.of_rows, self._found.frame_ends[self._matches.of_rows]
-        return self._found.begins[self._matches.groups], self._found.ends[self._matches.groups]
-
-    def _count(self, variable: str | None) -> Array:
-        if variable is None:
-            return self._lengths
-        found = np.empty(len(self._matches), np.int64)
-        self._loops["count_rows"](self._matches.offsets, self._matches.states, self._wanted(variable), found)
-        return found
-
-    def _named(self, places: Array) -> pa.Array:
-        """The names of the variables of the states in these places; NULL for place -1."""
-        codes = np.append(self._matches.states, 0)[places]
-        return pa.array(list(self._names)).take(pa.array(codes, pa.int64(), mask=places < 0))
-
-    def _values(self, expression: ir.Expr) -> Iterator[Any]:
-        """Of each match; those of one partition stand together."""
-        matches, members = self._matches, self._query.members
-        known, unknown = self._known_parts(expression)
-        if not unknown:
-            yield from (evaluate(expression, _Known(known, match)) for match in range(len(matches)))
-            return
-        read = (node for part in unknown for node in ir.walk(part))
-        columns = {node.name: self._events.values(node.name) for node in read if isinstance(node, ir.Attribute)}
-        visible = np.stack(self._visible(), axis=1)
-        for group, numbers in groupby(range(len(matches)), key=matches.groups.__getitem__):
-            begin, end = int(self._found.begins[group]), int(self._found.ends[group])
-            positions = self._found.grouped.order[begin:end].tolist()
-            here = {name: [values[position] for position in positions] for name, values in columns.items()}
-            for match in numbers:
-                start, length = int(matches.starts[match]) - begin, int(self._lengths[match])
-                rows, variables = range(start, start + length), tuple(self._names[matches.states_of(match)])
-                number = int(self._numbers[match])
-                seen = Visible(*(visible[match] - begin).tolist())
-                bindings = RowBindings(here, seen, members, rows, variables, running=length, number=number)
-                yield evaluate(expression, _Known(known, match, bindings))
-
-    def _known_parts(self, expression: ir.Expr) -> tuple[dict[int, list[Any]], list[ir.Expr]]:
-        """The values of parts of the expression in all matches, by their identity; and the parts that are not known."""
-        known: dict[int, list[Any]] = {}
-        unknown, unread = list[ir.Expr](), [expression]
-        while unread:
-            part = unread.pop()
-            match part:
-                case ir.InputConstant(name=name):
-                    known[id(part)] = self._plain(name, self._matches.starts)
-                case ir.Attribute(variable=variable, name=name):
-                    known[id(part)] = self._plain(name, self._rows(variable, True, 0))
-                case ir.Navigation(argument=ir.Attribute(name=name), variable=variable):
-                    rows = self._rows(variable, part.from_last, part.offset)
-                    known[id(part)] = self._plain(name, self._shifted(rows, part.shift or 0))
-                case ir.MatchNumber():
-                    known[id(part)] = self._numbers.tolist()
-                case ir.Aggregate():
-                    try:
-                        known[id(part)] = self._aggregates.values(part).plain(type_of(part))
-                    except OneByOneError:
-                        unknown.append(part)
-                case ir.Navigation() | ir.Classifier():
-                    unknown.append(part)
-                case _:
-                    unread += ir.children(part)
-        return known, unknown
-
-    def _plain(self, name: str, rows: Array) -> list[Any]:
-        """The column's plain values in the rows; None for row -1."""
-        values = self._events.values(name)
-        positions = np.where(rows < 0, -1, self._found.grouped.order[rows]).tolist() if len(rows) else []
-        return [None if position < 0 else values[position] for position in positions]
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What an expression is evaluated for: parts of it whose values are known in every match, and the match itself."""
-
-    known: dict[int, list[Any]]
-    match: int
-    bindings: RowBindings | None = None
-
-    def value(self, expression: ir.Expr) -> Any:
-        values = self.known.get(id(expression))
-        if values is not None:
-            return values[self.match]
-        assert self.bindings is not None
-        return self.bindings.value(expression)
-
-
-# --- the regular-expression operator ---------------------------------------------------------------------------------
-
-_REGISTERED = ("count", "first", "last", "max", "min", "sum")
-
-
-def regex_table(
-    query: AnalyzedRowPattern, found: FoundRegex, row_order: RowOrder | None = None
-) -> tuple[pa.Table, Array]:
-    """A row for each match, in the order of the events that complete them, and the positions of these."""
-    outputs = _Outputs(query, found)
-    columns = [outputs.column(measure.expression) for measure in query.measures]
-    table = as_schema(columns, row_output_schema(query, found.table.schema))
-    if row_order is not None:
-        nothing = np.zeros(table.num_rows, np.int64)
-        table = row_order.appended(table, found.table, RowPlaces(outputs.ends, outputs.ends, nothing, nothing))
-    order = np.argsort(outputs.ends, kind="stable")
-    return table.take(pa.array(order)), outputs.ends[order]
-
-
-class _Outputs:
-    def __init__(self, query: AnalyzedRowPattern, found: FoundRegex) -> None:
-        assert query.schema is not None
-        self.found, ends = found, found.rows()[:, REGEX_MATCH_END]
-        self.ends: Array = found.grouped.order[ends] if len(ends) else ends
-        self.events = Events(found.table, query.schema, ())
-        self.last_events = Events(found.table.take(pa.array(self.ends)), query.schema, ())
-        self._plain: dict[Register, list[PlainValue]] = {}
-
-    def column(self, expression: ir.Expr) -> pa.Array | pa.ChunkedArray:
-        match expression:
-            case ir.Attribute(name=name):
-                return decoded(self.last_events.table.column(name))
-            case ir.Aggregate(function=function) if function in _REGISTERED:
-                (register,) = self.found.kernel.generated.measured[expression]
-                if not isinstance(type_of(expression), DecimalType):
-                    return self._register_column(register, expression)
-        values = [evaluate(expression, _Measured(self, number)) for number in range(self.found.matches)]
-        return computed_column(expression, values, self.found.table.schema)
-
-    def _register_column(self, register: Register, expression: ir.Expr) -> pa.Array:
-        values, is_null = self._register(register)
-        if type_of(expression) == STRING:
-            return pa.array(self.found.dictionary.strings, pa.string()).take(pa.array(values, pa.int64(), mask=is_null))
-        target = arrow_field(expression, self.found.table.schema).type
-        return arrow_numbers(values, is_null, type_of(expression), target)
-
-    def _register(self, register: Register) -> tuple[Array, Array]:
-        """The register's values in all matches, and where it is NULL."""
-        partial, registers, count = self.found.partial, self.found.kernel.generated.registers, self.found.matches
-        which, column = registers.place(register)
-        is_null = np.zeros(count, np.bool_)
-        if register.function not in ("count", "known") and not register.function.startswith("state_"):
-            is_null = (partial.oi[:count, PARTIAL_NULLS] >> registers.null_bit(register)) & 1 == 1
-        return (partial.of if which == "f" else partial.oi)[:count, column], is_null
-
-    def plain(self, register: Register) -> list[PlainValue]:
-        """The same as plain values."""
-        if register not in self._plain:
-            values, is_null = self._register(register)
-            known: list[Any] = values.tolist()
-            if register.kind == "b":
-                known = list(map(bool, known))
-            elif register.kind == "s":
-                strings = self.found.dictionary.strings
-                known = [None if null else strings[code] for code, null in zip(known, is_null, strict=True)]
-            self._plain[register] = [None if null else value for value, null in zip(known, is_null, strict=True)]
-        return self._plain[register]
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """What an output is evaluated for: the completing event, and the registers of the match with it."""
-
-    outputs: _Outputs
-    number: int
-
-    def value(self, expression: ir.Expr) -> Any:
-        found = self.outputs.found
-        match expression:
-            case ir.Attribute(name=name):
-                return self.outputs.last_events.values(name)[self.number]
-            case ir.Aggregate(function="collect", argument=argument):
-                _, first, last = found.rows()[self.number]
-                positions = found.grouped.order[first : last + 1].tolist()
-                return [evaluate(argument, _Event(self.outputs.events, position)) for position in positions]
-            case ir.Aggregate(function=function, argument=argument):
-                registers = found.kernel.generated.measured[expression]
-                values: list[Any] = [self.outputs.plain(register)[self.number] for register in registers]
-                if expression.own is not None:
-                    state = state_of(expression, found.kernel.generated.layout.plain)
-                    known = values[0] is not None
-                    return finished(expression.own, state.value(values), expression.type) if known else None
-                if function == "avg":
-                    return None if values[0] is None else average_of(expression, values[0], values[1])
-                if function == "delta":
-                    now = evaluate(argument, self)
-                    return None if values[0] is None or now is None else in_range(now - values[0], expression)
-                return values[0]
-        raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """A collected event."""
-
-    events: Events
-    position: int
-
-    def value(self, expression: ir.Expr) -> Any:
-        assert isinstance(expression, ir.Attribute)
-        return self.events.values(expression.name)[self.position]
+        places = RowPlaces(*(np.concatenate(pair) for pair in both))
+    order = output_order(places, found.table.num_rows, loops)
+    least = 0 if mode is RowsPerMatch.ALL_OMIT_EMPTY else 1
+    sizes = np.concatenate([np.maximum(matches.lengths, least), np.ones(len(alone), np.int64)]).astype(np.int64)[order]
+    unit = np.repeat(order, sizes)
+    index = np.arange(len(unit)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    match = np.where(unit < count, unit, -1)
+    flat = found.matches
+    own = np.maximum(match, 0)
+    is_in_match = (match >= 0) & (np.append(matches.lengths, 0)[own] > 0)
+    within = np.where(is_in_match, np.append(flat.offsets[:-1], 0)[own] + index, -1)
+    is_excluded = np.append(np.array(found.kernel.generated.tables.is_excluded, np.bool_), False)
+    states = np.append(flat.states, len(is_excluded) - 1)
+    is_shown = ~is_excluded[states[within]]  # place -1 is that of no state
+    unit, index, match, within = unit[is_shown], index[is_shown], match[is_shown], within[is_shown]
+    positions = matches.positions(np.append(flat.starts, 0)[np.maximum(match, 0)] + index) if len(flat) else EMPTY
+    if len(alone):
+        positions = np.where(match < 0, places.first[unit], positions) if len(flat) else places.first[unit]
+    chosen = _chosen(places, unit)
+    return _ShownRows(positions, match, within, replace(chosen, rows=index))

@@ -72,11 +72,11 @@ def row_output_schema(query: AnalyzedRowPattern, columns: pa.Schema) -> pa.Schem
     A window: the columns of the input, then the measures.
     """
     measures = [arrow_field(measure.expression, columns).with_name(measure.name) for measure in query.measures]
-    before, after = _column_names(query, columns)
+    before, after = column_names(query, columns)
     return pa.schema([*map(columns.field, before), *measures, *map(columns.field, after)])
 
 
-def _column_names(query: AnalyzedRowPattern, columns: pa.Schema) -> tuple[list[str], list[str]]:
+def column_names(query: AnalyzedRowPattern, columns: pa.Schema) -> tuple[list[str], list[str]]:
     """The input's columns that stand before and after the measures."""
     if query.definition.selection is Selection.FIRST_COMPLETED:
         return [], []
@@ -91,7 +91,7 @@ def _column_names(query: AnalyzedRowPattern, columns: pa.Schema) -> tuple[list[s
 
 def row_output_table(query: AnalyzedRowPattern, table: pa.Table, rows: Sequence[OutputRow]) -> pa.Table:
     schema = row_output_schema(query, table.schema)
-    before, after = _column_names(query, table.schema)
+    before, after = column_names(query, table.schema)
     taken = table.take(pa.array([row.position for row in rows], pa.int64()))
     measures = []
     for number, measure in enumerate(query.measures):

@@ -15,7 +15,6 @@ from kleene.analysis.conversions import type_of
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.column_types import attribute_type
-from kleene.engine.compiled.row_search import FoundRows, row_matches
 from kleene.engine.events import check_order_key, plain_values
 from kleene.engine.frames import frame_ends
 from kleene.engine.output import arrow_type, arrow_values
@@ -140,26 +139,6 @@ def _window_rows(
     order, count = np.array(positions, np.int64), len(positions)
     ends = frame_ends(query.frame, table, order, np.full(count, count), query.definition.source).tolist()
     yield from window_rows(query, matcher.of_each_row(ends), columns, positions, ends, place)
-
-
-class RowMaker:
-    """Makes rows of the output for matches in one table, whose columns it reads once."""
-
-    def __init__(self, query: AnalyzedRowPattern, table: pa.Table) -> None:
-        assert query.schema is not None
-        self._query, self.table = query, table
-        self._columns = plain_columns(computed_measures(query), query.schema, table)
-
-    def rows_of(self, found: FoundRows) -> Iterator[OutputRow]:
-        """The rows of the matches, and of the rows that are in none, in any order."""
-        unmatched = found.unmatched.tolist()
-        yield from unmatched_rows(unmatched, range(len(unmatched)))
-        is_all = self._query.definition.selection is Selection.ALL_MATCHES
-        for at, matches in enumerate(row_matches(found, is_all)):
-            if matches:
-                positions = found.grouped.order[found.begins[at] : found.ends[at]].tolist()
-                here = {name: [values[position] for position in positions] for name, values in self._columns.items()}
-                yield from output_rows(self._query, matches, here, positions)
 
 
 def row_partitions(query: AnalyzedRowPattern, table: pa.Table) -> list[list[int]]:

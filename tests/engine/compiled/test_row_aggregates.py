@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import kleene
-from kleene.engine import row_columns
+from kleene.engine.by_column import interpreted
 from regex_strategies import outcome, same_result
 
 CONDITIONS = (
@@ -127,7 +127,7 @@ def test_measure_of_all_matches_at_once_is_the_interpreters(measure: str) -> Non
     )
     table = made(150)
     expected = query.match(table, engine="reference")
-    with mock.patch.object(row_columns, "RowBindings", side_effect=AssertionError("match by match")):
+    with mock.patch.object(interpreted, "RowBindings", side_effect=AssertionError("match by match")):
         found = query.match(table, engine="generated")
     assert expected.num_rows > 20
     assert same_result(found, expected)
@@ -140,7 +140,7 @@ def test_combined_measure_needs_no_rows_either(measure: str) -> None:
     query = kleene.match_recognize(f"ORDER BY t MEASURES {measure} AS m PATTERN (A B*) DEFINE A AS c > 2, B AS c > 1")
     table = made(100)
     expected = query.match(table, engine="reference")
-    with mock.patch.object(row_columns, "RowBindings", side_effect=AssertionError("match by match")):
+    with mock.patch.object(interpreted, "RowBindings", side_effect=AssertionError("match by match")):
         assert same_result(query.match(table, engine="generated"), expected)
 
 

@@ -250,12 +250,10 @@ def attribute_array(table: pa.Table, name: str, type_: Type, dictionary: Diction
     if type_ == NULL:
         return np.zeros(len(column), np.int64), np.full(len(column), IS_NULL, np.uint8)
     if isinstance(type_, DecimalType):
-        values = plain_values(column, type_, name)
-        filled = [0 if value is None else value for value in values]
-        try:
-            return np.array(filled, np.int64), _null_mask(column)
-        except OverflowError:  # more digits than machine code computes with
-            raise GaveUpError(ir.Attribute(None, name)) from None
+        unscaled = _unscaled(decoded(column), type_.scale)
+        if unscaled is None:  # more digits than machine code computes with
+            raise GaveUpError(ir.Attribute(None, name))
+        return unscaled, _null_mask(column)
     numbers = _numbers(column, type_)
     if numbers is None:
         plain_values(column, type_, name)  # says what is wrong with it
@@ -292,6 +290,21 @@ def _numbers(column: pa.ChunkedArray, type_: Type) -> Array | None:
     if column.null_count:
         column = pc.fill_null(column, 0)
     return not_read_only(np.ascontiguousarray(column.to_numpy(), DTYPES[kind_of(type_)]))
+
+
+def _unscaled(column: pa.ChunkedArray, scale: int) -> Array | None:
+    """Decimals without their point, or unsigned numbers, as 64-bit numbers; None if one does not fit. NULL is 0."""
+    if pa.types.is_integer(column.type):
+        numbers = pc.fill_null(column, 0).to_numpy()
+        return numbers.astype(np.int64) if not (numbers > LARGEST_INTEGER).any() else None
+    parts = [np.empty(0, np.int64)]
+    for chunk in pc.fill_null(column.cast(pa.decimal128(38, scale)), 0).chunks:
+        words = np.frombuffer(chunk.buffers()[1], np.int64).reshape(-1, 2)[chunk.offset : chunk.offset + len(chunk)]
+        low, high = words[:, 0], words[:, 1]
+        if (high != low >> 63).any():  # the higher word is more than the sign of the lower one
+            return None
+        parts.append(low)
+    return np.concatenate(parts)
 
 
 def _null_mask(column: pa.ChunkedArray) -> Array:

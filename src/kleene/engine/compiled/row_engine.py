@@ -36,7 +36,7 @@ from kleene.ir.options import AfterMatch, RowsPerMatch, Skip
 from kleene.ir.pattern import has_anchor
 
 STATES_AT_ONCE = 1 << 17
-"""How many rows of matches are found at a time where each of them gives a row, which is a Python object."""
+"""How many rows of matches are found at a time where each of them gives a row of the output."""
 MOST_STATES = 1 << 28
 """Bytes of the states of matches that are held together, of which each match gives one row."""
 

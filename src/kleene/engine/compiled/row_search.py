@@ -40,7 +40,7 @@ from kleene.engine.compiled.registers import Registers
 from kleene.engine.compiled.row_code import GeneratedRows, generate_rows, look_around
 from kleene.engine.frames import frame_ends
 from kleene.engine.protocol import Time
-from kleene.engine.row_reference import RowMatch, cannot_skip
+from kleene.engine.row_reference import cannot_skip
 from kleene.errors import LimitError
 from kleene.ir import expr as ir
 from kleene.ir.options import AfterMatch, Selection
@@ -79,6 +79,15 @@ class RowMatches:
 
     def states_of(self, number: int) -> Array:
         return self.states[self.offsets[number] : self.offsets[number + 1]]
+
+    def between(self, begin: int, end: int) -> RowMatches:
+        """The matches from one number to before another."""
+        offsets = self.offsets[begin : end + 1]
+        states = self.states[offsets[0] : offsets[-1]]
+        groups, starts, numbers, of_rows = (
+            part[begin:end] for part in (self.groups, self.starts, self.numbers, self.of_rows)
+        )
+        return RowMatches(groups, starts, offsets - offsets[0], numbers, states, of_rows)
 
     def chosen(self, which: Array) -> RowMatches:
         """The matches at these places, in their order."""
@@ -393,17 +402,3 @@ def numbered(found: FoundRows, is_all: bool) -> Array:
     begins = np.flatnonzero(np.concatenate([[True], matches.groups[1:] != matches.groups[:-1]]))
     own = np.arange(len(matches)) - np.repeat(begins, np.diff(np.append(begins, len(matches)))) + 1
     return own if found.counted is None else own + found.counted[matches.groups]
-
-
-def row_matches(found: FoundRows, is_all: bool) -> list[list[RowMatch]]:
-    """The matches of each partition as the interpreter has them; rows are known by their numbers in the partition."""
-    tables, matches = found.kernel.generated.tables, found.matches
-    names = np.array([tables.variables[number] for number in tables.variable_of], object)
-    excluded = np.array(tables.is_excluded, np.bool_)
-    numbers = numbered(found, is_all)
-    by_group: list[list[RowMatch]] = [[] for _ in range(len(found.groups))]
-    for m in range(len(matches)):
-        own, at = matches.states_of(m), int(matches.groups[m])
-        start, is_excluded = int(matches.starts[m] - found.begins[at]), tuple(excluded[own].tolist())
-        by_group[at].append(RowMatch(start, int(numbers[m]), tuple(names[own]), is_excluded))
-    return by_group

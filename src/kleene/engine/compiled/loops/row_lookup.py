@@ -21,15 +21,6 @@ def nth_rows(offsets, starts, states, is_wanted, from_last, offset, result):
     return DONE
 
 
-def count_rows(offsets, states, is_wanted, result):
-    """For each match, how many of its states are wanted."""
-    for match in range(len(result)):
-        result[match] = 0
-        for at in range(offsets[match], offsets[match + 1]):
-            result[match] += is_wanted[states[at]]
-    return DONE
-
-
 def order_by_place(places, slots, order):
     """Puts the numbers of the places into order, if no two are the same, and gives back how many it put there.
 
