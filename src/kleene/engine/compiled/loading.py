@@ -20,9 +20,10 @@ ROW_TABLE = "int32[:,::1]"  # the rows of matches are many, and narrow ones are 
 _NAMES = {
     "int64": "accepting count first from_last last limit mode most offset root row",
     "float64[::1]": "kf numbers sums",
-    TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
-    "walks whole",
-    "float64[:,::1]": "floats kept_f nf of rf stored_f",
+    TABLE: "accepts directory done edge failed found groups high_i kept_i lengths low_i ni node oi own ri shared_i "
+    "stored_i vectors version walks whole",
+    CUBE: "blocks",
+    "float64[:,::1]": "floats high_f kept_f low_f nf of rf shared_f stored_f",
     "int32[::1]": "new_places out p short_moved short_values",
     ROW_TABLE: "heights sequences sorted_",
     "uint8[:,::1]": "nulls",

@@ -14,7 +14,8 @@ from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget, too_many_partial_matches
 from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.groups import GROUP_STORED_COUNT
-from kleene.engine.compiled.arrays.partial_matches import PARTIAL_START, PARTIAL_STATES
+from kleene.engine.compiled.arrays.partial_matches import PARTIAL_FAILED, PARTIAL_START, PARTIAL_STATES
+from kleene.engine.compiled.arrays.regex_blocks import BLOCK_COLUMNS
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_COLUMNS
 from kleene.engine.compiled.arrays.statuses import NEEDS_ROOM, PAUSED, TOO_MANY_RUNS
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown
@@ -29,6 +30,7 @@ from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import MOST, SavedParts, require_within
 
 ROOM = 256
+MOST_HALVES = 64
 WORK_AT_ONCE = 1 << 26
 """How much the kernel does before it pauses, so that limits can be looked at."""
 
@@ -44,28 +46,37 @@ class RegexEngine(Compiled[GeneratedRegex]):
 
 
 class Partial:
-    """Arrays of partial matches, and of matches with their registers."""
+    """Arrays of partial matches, of blocks of them, and of matches with their registers."""
 
     def __init__(self, registers: Registers) -> None:
-        self.stored, self.kept, self.open, matched = (Runs.empty(ROOM, registers) for _ in range(4))
+        self.stored, self.kept, self.open, self.low, self.high, matched = (
+            Runs.empty(ROOM, registers) for _ in range(6)
+        )
+        self.shared = Runs.empty(2, registers)
         self.oi, self.of = matched
         self.found = np.zeros((ROOM, REGEX_MATCH_COLUMNS), np.int64)
+        self.blocks = np.zeros((2, ROOM, BLOCK_COLUMNS), np.int64)
+        self.ends = np.zeros(MOST_HALVES, np.int64)
 
     @property
-    def arrays(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    def arrays(self) -> tuple[tuple[Array, ...], tuple[Array, ...], Array, Array, tuple[Array, ...]]:
         """All of them, as the kernel takes them."""
-        return (*self.stored, *self.kept, *self.open), (self.found, self.oi, self.of)
+        partial = (*self.stored, *self.kept, *self.open, *self.shared)
+        return partial, (*self.low, *self.high), self.blocks, self.ends, (self.found, self.oi, self.of)
 
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for arrays in self.arrays for array in arrays)
+        runs, zones, blocks, _, matched = self.arrays
+        return sum(array.nbytes for array in (*runs, *zones, blocks, *matched))
 
     def grow(self, matches: int, partial: int, kept: int) -> None:
         if 2 * matches + 2 > len(self.found):
             length = 2 * len(self.found)
             self.found, self.oi, self.of = grown(self.found, length), grown(self.oi, length), grown(self.of, length)
         if 2 * partial + 4 > len(self.open.i):
-            self.open = self.open.grown(2 * partial + 2 * len(self.open.i))
+            length = 2 * partial + 2 * len(self.open.i)
+            self.open, self.low, self.high = self.open.grown(length), self.low.grown(length), self.high.grown(length)
+            self.blocks = np.stack([grown(side, length) for side in self.blocks])
         if 2 * (kept + partial) > len(self.kept.i):
             self.kept = self.kept.grown(2 * (kept + partial) + len(self.kept.i))
 
@@ -191,6 +202,7 @@ class RegexProgress(KeepingProgress):
         stored, partial = Runs.load(parts, generated.registers), Partial(generated.registers)
         require_within(stored.i[:, PARTIAL_START], 0, len(self.kept) if generated.collects else 1, "stored_i")
         require_within(stored.i[:, PARTIAL_STATES], 1, 2 ** (len(generated.follow) - 1), "stored_i")
+        require_within(stored.i[:, PARTIAL_FAILED], 0, generated.sums + 1, "stored_i")
         generated.registers.require_values(stored.i, len(self.dictionary.strings), MOST)
         partial.stored = stored.grown(max(len(stored.i), ROOM))
         return partial
