@@ -14,6 +14,7 @@ from kleene.automaton.svg import automaton_svg
 from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed
 from kleene.engine.choice import Choice, choose
+from kleene.engine.compiled.regex_starts import starts_text
 from kleene.engine.compiled.sequence_code import prunes
 from kleene.engine.range_shares import reach_or_reason
 from kleene.engine.totals.totals import why_match_by_match
@@ -133,6 +134,8 @@ def _row_pipeline(query: AnalyzedRowPattern) -> Pipeline:
         Selection.FIRST_COMPLETED: "partial matches are carried along, with their aggregates",
     }
     search = [f"({pattern_text(definition.pattern)})", how[definition.selection]]
+    if definition.selection is Selection.FIRST_COMPLETED:
+        search.append(starts_text(query))
     if query.partition_by:
         search.append(f"partitioned by {', '.join(query.partition_by)}")
     if definition.window is not None:

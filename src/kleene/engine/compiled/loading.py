@@ -90,7 +90,9 @@ def _below_the_line(name: str) -> str:
 
 
 # Read now: a file that changes later belongs to another version of the code that runs it.
-_TEMPLATES = {name: _below_the_line(name) for name in ("walk", "rows", "negation", "sequences", *_SHARED)}
+_TEMPLATES = {
+    name: _below_the_line(name) for name in ("walk", "rows", "negation", "regex_blocks", "sequences", *_SHARED)
+}
 _TEMPLATES |= {
     name: _below_the_line("run_copies") + "\n\n" + _below_the_line(name) for name in ("runs", "backtrack", "regex")
 }

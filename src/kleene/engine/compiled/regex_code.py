@@ -26,6 +26,21 @@ MOST_STATES = 62
 MANY, LEAF = 32, 4
 """So many partial matches are tried one by one before they are put into blocks, and so few in a block."""
 _RUN, _SHARED = ("ri", "rf"), ("shared_i", "shared_f")
+_NO_BLOCKS = """\
+def in_blocks(base, partial, ri, rf, zones, blocks):
+    return 0, partial
+
+
+def in_rows(side, count, ri, rf, zones, blocks):
+    return 0
+
+
+def try_blocks(
+    row, side, count, work, matches, bits, automaton, partials, zones, blocks, ends, matched, columns, ki, kf
+):
+    return 0, 0, 0, work
+"""
+"""In place of the loops for blocks, where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +57,18 @@ class GeneratedRegex(GeneratedCode):
 
 
 def generate_regex(
-    query: AnalyzedRowPattern, automaton: Automaton, nullable: frozenset[str], plain: bool = False
+    query: AnalyzedRowPattern, automaton: Automaton, nullable: frozenset[str], in_blocks: bool, plain: bool = False
 ) -> GeneratedRegex:
-    return _Generator(
-        query, Layout(nullable, plain=plain), automaton, Registers(PARTIAL_REGISTERS, "PARTIAL_NULLS")
-    ).module()
+    """`in_blocks` says whether many starts are tried at once, which takes several times as long to compile.
+
+    The arguments of the kernels are the same either way.
+    """
+    registers = Registers(PARTIAL_REGISTERS, "PARTIAL_NULLS")
+    return _Generator(query, Layout(nullable, plain=plain), automaton, registers).module(in_blocks)
 
 
 class _Generator(PatternCode):
-    def module(self) -> GeneratedRegex:
+    def module(self, in_blocks: bool) -> GeneratedRegex:
         automaton, states = self.automaton, self.automaton.states[1:-1]
         variables = tuple(dict.fromkeys(variable_of(state) for state in states))
         if len(states) > MOST_STATES:
@@ -63,8 +81,7 @@ class _Generator(PatternCode):
         classify = code.function("classify(bits, first, last, columns, ki, kf)")
         head = "holds(variable, run, row, ri, rf, shared_i, shared_f, columns, ki, kf)"
         holds = self.tests(head, left, lambda _: in_match)
-        in_blocks = starts_of(self.query) is not Starts.EACH
-        bounds = self._bounds(left if in_blocks else {})
+        bounds = self._bounds(left if starts_of(self.query) is Starts.IN_BLOCKS else {})
         read = list(self.registers.all)
         measured, collects = self._measured()
         count = self.registers.get(0, "count", None)  # by which it is known where a match from before began
@@ -88,7 +105,8 @@ class _Generator(PatternCode):
             "COUNT_COLUMN": self.registers.place(count)[1],
             "FREE_STATES": free_states(follow[:-1], dependent),
         }
-        parts = [constants_code(constants), *functions, template("regex")]
+        blocks = template("regex_blocks") if in_blocks else _NO_BLOCKS
+        parts = [constants_code(constants), *functions, template("regex"), blocks]
         made = made_of(parts, self.layout, {"classify": "void", "match_events": "int64"})
         return GeneratedRegex(
             *made,

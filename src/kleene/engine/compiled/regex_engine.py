@@ -24,7 +24,8 @@ from kleene.engine.compiled.kept import KeepingProgress, Partitions, places_of
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.open_runs import Runs, groups_of, require_run_counts, stored_runs
 from kleene.engine.compiled.programs import Compiled, Kernel
-from kleene.engine.compiled.regex_code import GeneratedRegex, generate_regex
+from kleene.engine.compiled.regex_code import MANY, GeneratedRegex, generate_regex
+from kleene.engine.compiled.regex_starts import Starts, starts_of
 from kleene.engine.compiled.registers import Registers, forget_strings
 from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import MOST, SavedParts, require_within
@@ -33,13 +34,36 @@ ROOM = 256
 MOST_HALVES = 64
 WORK_AT_ONCE = 1 << 26
 """How much the kernel does before it pauses, so that limits can be looked at."""
+ENOUGH_TRIES = 1 << 26
+"""After so many, which take about as long as the code for blocks takes to make, they may go on for much longer."""
 
 
 class RegexEngine(Compiled[GeneratedRegex]):
+    """It begins with code that tries one start after the other, and makes code for blocks of them once they are many.
+
+    What runs as plain Python takes no time to make, and is for blocks from the beginning.
+    """
+
     def __init__(self, query: AnalyzedRowPattern, jit: bool = True, run_limit: int = 1_000_000) -> None:
-        automaton = positions_of(query)
-        super().__init__(lambda nullable: generate_regex(query, automaton, nullable, not jit), jit, automaton)
+        automaton, has_blocks = positions_of(query), starts_of(query) is Starts.IN_BLOCKS
+        plainly = has_blocks and not jit
+        super().__init__(lambda nullable: generate_regex(query, automaton, nullable, plainly, not jit), jit, automaton)
         self.query, self.run_limit = query, run_limit
+        self._in_blocks = None
+        if has_blocks and jit:
+            self._in_blocks = Compiled(lambda nullable: generate_regex(query, automaton, nullable, True), jit)
+        self._tries, self._events = 0, 0
+
+    def count(self, tries: int, events: int) -> None:
+        """Takes note of how often events were tried on partial matches."""
+        self._tries, self._events = self._tries + tries, self._events + events
+
+    def fitting_kernel(self, nullable: frozenset[str], budget: Budget) -> Kernel[GeneratedRegex]:
+        """The one for blocks, where the starts so far were many for so long that making it pays."""
+        is_many = self._tries > ENOUGH_TRIES and self._tries > MANY * self._events
+        if self._in_blocks is not None and is_many:
+            return self._in_blocks.kernel(nullable, budget)
+        return self.kernel(nullable, budget)
 
     def start(self, budget: Budget | None = None, meter: Meter | None = None) -> RegexProgress:
         return RegexProgress(self, budget, meter)
@@ -124,7 +148,7 @@ class RegexProgress(KeepingProgress):
 
     def _found(self, table: pa.Table, grouped: Grouped, groups: Array, is_last: bool) -> FoundRegex:
         query, run_limit, budget = self.engine.query, self.engine.run_limit, self.budget
-        kernel = self.engine.kernel(self.nullable, budget)
+        kernel = self.engine.fitting_kernel(self.nullable, budget)
         generated = kernel.generated
         given = arguments(generated.layout, table, query.schema, grouped, self.dictionary)
         bits = np.zeros(len(grouped), np.int64)
@@ -133,9 +157,13 @@ class RegexProgress(KeepingProgress):
         automaton = (generated.follow, generated.of_variable, generated.accepting)
         kernel.run("classify", bits, 0, len(bits), *given)
         while True:
+            before = st.row
             status = kernel.run("match_events", st.array, groups, bits, automaton, *partial.arrays, *given)
+            self.engine.count(WORK_AT_ONCE - st.work, st.row - before)
+            st.work = WORK_AT_ONCE
             budget.reach(st.row)
             if status == PAUSED:
+                kernel = self.engine.fitting_kernel(self.nullable, budget)
                 continue
             if status != NEEDS_ROOM:
                 break

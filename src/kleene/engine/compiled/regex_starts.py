@@ -46,12 +46,15 @@ def starts_of(query: AnalyzedRowPattern) -> Starts:
     return Starts.IN_BLOCKS
 
 
-def why_each(query: AnalyzedRowPattern) -> str:
-    """The aggregates for which each start is tried on its own; empty if it is for how they are used."""
-    own = [node.function for node in _own(query)]
-    nodes = (node for _, condition in query.conditions for node in ir.walk(condition))
-    changing = [_name(node) for node in nodes if _changes(node)]
-    return ", ".join(dict.fromkeys([*changing, *own]))
+def starts_text(query: AnalyzedRowPattern) -> str:
+    """How starts are kept, for EXPLAIN, and why each is tried on its own where that is so."""
+    starts = starts_of(query)
+    if starts is not Starts.EACH:
+        return str(starts.value)
+    nodes = [node for _, condition in query.conditions for node in ir.walk(condition)]
+    changing = dict.fromkeys(_name(node) for node in [*nodes, *_own(query)] if _changes(node))
+    reason = f"{', '.join(changing)} is of its own" if changing else "predicates do not only compare numbers"
+    return f"{starts.value} ({reason})"
 
 
 def _own(query: AnalyzedRowPattern) -> list[ir.Aggregate]:
@@ -61,11 +64,13 @@ def _own(query: AnalyzedRowPattern) -> list[ir.Aggregate]:
 
 
 def _changes(node: ir.Expr) -> bool:
-    return isinstance(node, ir.Aggregate) and node.function not in (*_FIXED, "last")
+    return isinstance(node, ir.Aggregate) and (node.own is not None or node.function not in (*_FIXED, "last"))
 
 
 def _name(node: ir.Expr) -> str:
     assert isinstance(node, ir.Aggregate)
+    if node.own is not None:
+        return node.function
     return "Average" if node.function == "avg" else node.function.capitalize()
 
 
