@@ -27,6 +27,8 @@ HEAVY = 0.7
 """With more than this part of the events in one partition, the others would wait for it."""
 ROWS_AT_ONCE = 1 << 18
 """About so many events a share has where there are more of them: what belongs to them fits into the cache."""
+MANY_OF_A_KEY = 8
+"""With fewer events of a key on the average, there is nothing to gain from having them together."""
 MOST_ROWS = 2**31 - 1
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -43,7 +45,7 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Some of the events, in their order. `positions` are where they stand in the whole table."""
+    """Some of the events, in their order or key by key. `positions` are where they stand in the whole table."""
 
     table: pa.Table
     positions: Array
@@ -80,7 +82,28 @@ def cut_by_key(plan: Plan, table: pa.Table, jit: bool, workers: Workers) -> Cut 
         return None
     shares = max(workers.count, int(sizes.sum()) // ROWS_AT_ONCE)
     share_of = _spread(sizes, shares, is_in_order=_goes_by_partition(plan), codes=codes)
+    if _stands_by_key(plan, sizes):
+        return _by_key(table, codes, share_of, shares, loops, workers)
     return _arranged(table, codes, share_of, shares, loops, workers)
+
+
+def _stands_by_key(plan: Plan, sizes: Array) -> bool:
+    """Whether the events of each key stand together in a share: a sequence looks for others of its key, up to four
+    times as fast where they are near. An engine that does not know the key needs all events in the order of time.
+    """
+    assert isinstance(plan.split, ByKey)
+    is_sequence = plan.pipeline is not None and plan.pipeline.is_sequence and not plan.split.is_implied
+    return is_sequence and int(sizes.sum()) >= MANY_OF_A_KEY * len(sizes)
+
+
+def _by_key(table: pa.Table, codes: Array, share_of: Array, shares: int, loops: SharedLoops, workers: Workers) -> Cut:
+    """The rows of each key together, and the keys of each share."""
+    order = np.argsort(share_of, kind="stable")
+    place_of = np.empty(len(order), np.int64)
+    place_of[order] = np.arange(len(order))
+    by_key = _arranged(table, codes, place_of, len(order), loops, workers)
+    firsts = np.searchsorted(share_of[order], np.arange(shares + 1))
+    return Cut(by_key.table, by_key.positions, by_key.begins[firsts])
 
 
 def _parts(rows: int, workers: Workers) -> list[slice]:

@@ -134,10 +134,16 @@ class _Call:
         return made, np.concatenate(places) if places else np.empty(0, np.int64)
 
     def _merged(self, made: list[tuple[pa.Table, Array]], pool: Workers) -> pa.Table:
-        """The rows of all shares by the events that complete their matches; each share has them in order."""
-        if len(made) < 2:
-            return made[0][0].cast(self.schema) if made else pa.Table.from_batches([], self.schema)
-        order = np.argsort(np.concatenate([places for _, places in made]), kind="stable")
+        """The rows of all shares by the events that complete their matches.
+
+        Those of one event are all of one share, which has them in order.
+        """
+        if not made:
+            return pa.Table.from_batches([], self.schema)
+        completing = np.concatenate([places for _, places in made])
+        if len(made) == 1 and (completing[1:] >= completing[:-1]).all():
+            return made[0][0].cast(self.schema)
+        order = np.argsort(completing, kind="stable")
         columns = zip(*(rows.columns for rows, _ in made), strict=True)
         return pa.table(pool.map(partial(_in_order, order), columns), schema=self.schema)
 
