@@ -15,6 +15,7 @@ from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed
 from kleene.engine.by_column.forms import left_to_the_interpreter
 from kleene.engine.choice import Choice, choose
+from kleene.engine.compiled.regex_starts import starts_text
 from kleene.engine.compiled.sequence_code import prunes
 from kleene.engine.range_shares import reach_or_reason
 from kleene.engine.totals.totals import why_match_by_match
@@ -141,6 +142,8 @@ def _row_pipeline(query: AnalyzedRowPattern) -> Pipeline:
         Selection.FIRST_COMPLETED: "partial matches are carried along, with their aggregates",
     }
     search = [f"({pattern_text(definition.pattern)})", how[definition.selection]]
+    if definition.selection is Selection.FIRST_COMPLETED:
+        search.append(starts_text(query))
     if query.partition_by:
         search.append(f"partitioned by {', '.join(query.partition_by)}")
     if definition.window is not None:

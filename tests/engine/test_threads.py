@@ -30,6 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 @pytest.fixture(autouse=True)
 def _small_tables_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(shares, "MANY_OF_A_KEY", 1)
     monkeypatch.setattr(threads, "LEAST_ROWS", 2)
 
 

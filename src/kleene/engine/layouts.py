@@ -18,7 +18,7 @@ from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.choice import CompiledEngine
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
-from kleene.engine.merging import Made, chained, merged
+from kleene.engine.merging import Made, chained, in_order, merged
 from kleene.engine.range_shares import Found, Ranges, chosen_of, cut_by_range, has_one_key
 from kleene.engine.ranges import is_choosing
 from kleene.engine.run import Runner
@@ -84,7 +84,7 @@ class InShares:
     def made(self, number: int, budget: Budget) -> Made:
         share = self.cut.share(number)
         found = self.maker.made(share.table, budget)
-        return Made(found.rows, share.positions[found.places]) if len(found.places) else found
+        return in_order(Made(found.rows, share.positions[found.places])) if len(found.places) else found
 
     def joined(self, made: Sequence[Made], workers: Workers, budget: Budget) -> pa.Table:
         if self.maker.goes_by_partition:

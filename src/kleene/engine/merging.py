@@ -62,6 +62,15 @@ class Target(Protocol):
     def done(self) -> pa.Array | pa.ChunkedArray: ...
 
 
+def in_order(made: Made) -> Made:
+    """The rows by their places, where they are found key by key."""
+    if (made.places[1:] >= made.places[:-1]).all():
+        return made
+    order = np.argsort(made.places, kind="stable")
+    rows = pa.table([values_at(column, order) for column in made.rows.columns], schema=made.rows.schema)
+    return Made(rows, made.places[order])
+
+
 def merged(made: Sequence[Made], schema: pa.Schema, loops: SharedLoops, workers: Workers) -> pa.Table:
     """The rows of all parts by their places; of equal places, those of earlier parts come first."""
     made = [part for part in made if part.rows.num_rows]

@@ -2,11 +2,13 @@
 
 A partial match is where it began, what of the pattern is left, and its aggregates. Matches are contiguous and all their
 events count, so that partial matches that began at the same event have the same aggregates and are kept together.
+
+A sum that only outputs read may go too far in a partial match that is never reported: it is an error once it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +37,9 @@ def regex_rows(
     """A row for each match in one partition, at the event that completes it."""
     conditions, measures = dict(query.conditions), evaluated_measures(query)
     columns = {**columns, POSITION: positions}
-    aggregates = _aggregates_of([*conditions.values(), *(measure.expression for measure in query.measures)])
+    read = _aggregates_of(conditions.values())
+    outputs = (measure.expression for measure in query.measures)
+    aggregates = {each: each in read for each in _aggregates_of([*conditions.values(), *outputs])}
     states = _States()
     start = states.number_of(query.definition.pattern, 0)
     partial: list[_PartialMatch] = []  # the oldest first
@@ -55,6 +59,7 @@ def regex_rows(
         complete = next((match for match in partial if states.is_complete(match.left)), None)
         if complete is not None:
             budget.count(1)
+            complete.aggregates.require_sums()
             here = _Bindings(columns, row, complete.aggregates)
             values = tuple(evaluate(expression, here) for expression in measures)
             yield OutputRow(positions[row], values, (positions[row],))
@@ -71,7 +76,7 @@ def _holds(name: str, condition: ir.Expr | None, bindings: _Bindings) -> bool:
         ) from None
 
 
-def _aggregates_of(expressions: Sequence[ir.Expr]) -> list[ir.Aggregate]:
+def _aggregates_of(expressions: Iterable[ir.Expr]) -> list[ir.Aggregate]:
     found = (node for expression in expressions for node in ir.walk(expression) if isinstance(node, ir.Aggregate))
     return list(dict.fromkeys(found))
 
@@ -153,15 +158,27 @@ class _States:
 class _Aggregates:
     """The aggregates of a partial match, brought up to date by each event; events themselves are not kept."""
 
-    wanted: list[ir.Aggregate]
+    wanted: Mapping[ir.Aggregate, bool]  # and whether predicates read it
     count: int = 0
     values: dict[ir.Aggregate, Any] = field(default_factory=dict)
+    failed: ExecutionError | None = None
 
     def add(self, bindings: _Bindings) -> None:
         self.count += 1
-        for aggregate in self.wanted:
-            if not isinstance(aggregate.argument, ir.Events):
-                self._add(aggregate, evaluate(aggregate.argument, bindings))
+        for aggregate, is_read in self.wanted.items():
+            if isinstance(aggregate.argument, ir.Events):
+                continue
+            value = evaluate(aggregate.argument, bindings)
+            try:
+                self._add(aggregate, value)
+            except ExecutionError as error:
+                if is_read or aggregate.own is not None:
+                    raise
+                self.failed = self.failed or error
+
+    def require_sums(self) -> None:
+        if self.failed is not None:
+            raise self.failed
 
     def _add(self, aggregate: ir.Aggregate, value: Any) -> None:
         is_first, before = aggregate not in self.values, self.values.get(aggregate)

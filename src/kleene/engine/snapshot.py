@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kleene.errors import SnapshotError, shown
 
-FORMAT = 2
+FORMAT = 3
 _MARK = b"KLEENE\x00S"
 _HEAD = struct.Struct("<8sH32s")
 _LENGTH = struct.Struct("<Q")

@@ -169,7 +169,7 @@ class TestSnapshots:
             self.restored(bytes(damaged))
 
     def test_another_format(self, snapshot: bytes) -> None:
-        with pytest.raises(kleene.SnapshotError, match="format 258, but this version reads format 2"):
+        with pytest.raises(kleene.SnapshotError, match="format 258, but this version reads format 3"):
             self.restored(snapshot[:8] + b"\x02\x01" + snapshot[10:])
 
     def test_another_query(self, snapshot: bytes) -> None:

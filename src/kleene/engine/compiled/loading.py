@@ -20,9 +20,10 @@ ROW_TABLE = "int32[:,::1]"  # the rows of matches are many, and narrow ones are 
 _NAMES = {
     "int64": "accepting count first first_place from_last from_row last limit low mode most offset root row to_row",
     "float64[::1]": "kf numbers sums",
-    TABLE: "accepts directory done edge failed found groups kept_i lengths ni node oi own ri stored_i vectors version "
-    "walks whole",
-    "float64[:,::1]": "floats kept_f nf of rf stored_f",
+    TABLE: "accepts directory done edge failed found groups high_i kept_i lengths low_i ni node oi own ri shared_i "
+    "stored_i vectors version walks whole",
+    CUBE: "blocks",
+    "float64[:,::1]": "floats high_f kept_f low_f nf of rf shared_f stored_f",
     "int32[::1]": "kinds moved_offsets new_places out p row_slots short_codes short_moved "
     "short_places short_values text_offsets use word_offsets",
     "uint8[::1]": "is_missing moved_bytes text_bytes",
@@ -95,7 +96,9 @@ def _below_the_line(name: str) -> str:
 
 
 # Read now: a file that changes later belongs to another version of the code that runs it.
-_TEMPLATES = {name: _below_the_line(name) for name in ("walk", "rows", "negation", "sequences", *_SHARED)}
+_TEMPLATES = {
+    name: _below_the_line(name) for name in ("walk", "rows", "negation", "regex_blocks", "sequences", *_SHARED)
+}
 _TEMPLATES |= {
     name: _below_the_line("run_copies") + "\n\n" + _below_the_line(name) for name in ("runs", "backtrack", "regex")
 }

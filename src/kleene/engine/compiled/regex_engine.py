@@ -14,7 +14,8 @@ from kleene.automaton.positions import positions_of
 from kleene.engine.budget import Budget, too_many_partial_matches
 from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.groups import GROUP_STORED_COUNT
-from kleene.engine.compiled.arrays.partial_matches import PARTIAL_START, PARTIAL_STATES
+from kleene.engine.compiled.arrays.partial_matches import PARTIAL_FAILED, PARTIAL_START, PARTIAL_STATES
+from kleene.engine.compiled.arrays.regex_blocks import BLOCK_COLUMNS
 from kleene.engine.compiled.arrays.regex_matches import REGEX_MATCH_COLUMNS
 from kleene.engine.compiled.arrays.statuses import NEEDS_ROOM, PAUSED, TOO_MANY_RUNS
 from kleene.engine.compiled.batches import Grouped, arguments, group, grown
@@ -23,49 +24,83 @@ from kleene.engine.compiled.kept import KeepingProgress, Partitions, places_of
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.open_runs import Runs, groups_of, require_run_counts, stored_runs
 from kleene.engine.compiled.programs import Compiled, Kernel
-from kleene.engine.compiled.regex_code import GeneratedRegex, generate_regex
+from kleene.engine.compiled.regex_code import MANY, GeneratedRegex, generate_regex
+from kleene.engine.compiled.regex_starts import Starts, starts_of
 from kleene.engine.compiled.registers import Registers, forget_strings
 from kleene.engine.protocol import Held, Time
 from kleene.engine.saved_parts import MOST, SavedParts, require_within
 
 ROOM = 256
+MOST_HALVES = 64
 WORK_AT_ONCE = 1 << 26
 """How much the kernel does before it pauses, so that limits can be looked at."""
+ENOUGH_TRIES = 1 << 26
+"""After so many, which take about as long as the code for blocks takes to make, they may go on for much longer."""
 
 
 class RegexEngine(Compiled[GeneratedRegex]):
+    """It begins with code that tries one start after the other, and makes code for blocks of them once they are many.
+
+    What runs as plain Python takes no time to make, and is for blocks from the beginning.
+    """
+
     def __init__(self, query: AnalyzedRowPattern, jit: bool = True, run_limit: int = 1_000_000) -> None:
-        automaton = positions_of(query)
-        super().__init__(lambda nullable: generate_regex(query, automaton, nullable, not jit), jit, automaton)
+        automaton, has_blocks = positions_of(query), starts_of(query) is Starts.IN_BLOCKS
+        plainly = has_blocks and not jit
+        super().__init__(lambda nullable: generate_regex(query, automaton, nullable, plainly, not jit), jit, automaton)
         self.query, self.run_limit = query, run_limit
+        self._in_blocks = None
+        if has_blocks and jit:
+            self._in_blocks = Compiled(lambda nullable: generate_regex(query, automaton, nullable, True), jit)
+        self._tries, self._events = 0, 0
+
+    def count(self, tries: int, events: int) -> None:
+        """Takes note of how often events were tried on partial matches."""
+        self._tries, self._events = self._tries + tries, self._events + events
+
+    def fitting_kernel(self, nullable: frozenset[str], budget: Budget) -> Kernel[GeneratedRegex]:
+        """The one for blocks, where the starts so far were many for so long that making it pays."""
+        is_many = self._tries > ENOUGH_TRIES and self._tries > MANY * self._events
+        if self._in_blocks is not None and is_many:
+            return self._in_blocks.kernel(nullable, budget)
+        return self.kernel(nullable, budget)
 
     def start(self, budget: Budget | None = None, meter: Meter | None = None) -> RegexProgress:
         return RegexProgress(self, budget, meter)
 
 
 class Partial:
-    """Arrays of partial matches, and of matches with their registers."""
+    """Arrays of partial matches, of blocks of them, and of matches with their registers."""
 
     def __init__(self, registers: Registers) -> None:
-        self.stored, self.kept, self.open, matched = (Runs.empty(ROOM, registers) for _ in range(4))
+        self.stored, self.kept, self.open, self.low, self.high, matched = (
+            Runs.empty(ROOM, registers) for _ in range(6)
+        )
+        self.shared = Runs.empty(2, registers)
         self.oi, self.of = matched
         self.found = np.zeros((ROOM, REGEX_MATCH_COLUMNS), np.int64)
+        self.blocks = np.zeros((2, ROOM, BLOCK_COLUMNS), np.int64)
+        self.ends = np.zeros(MOST_HALVES, np.int64)
 
     @property
-    def arrays(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    def arrays(self) -> tuple[tuple[Array, ...], tuple[Array, ...], Array, Array, tuple[Array, ...]]:
         """All of them, as the kernel takes them."""
-        return (*self.stored, *self.kept, *self.open), (self.found, self.oi, self.of)
+        partial = (*self.stored, *self.kept, *self.open, *self.shared)
+        return partial, (*self.low, *self.high), self.blocks, self.ends, (self.found, self.oi, self.of)
 
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for arrays in self.arrays for array in arrays)
+        runs, zones, blocks, _, matched = self.arrays
+        return sum(array.nbytes for array in (*runs, *zones, blocks, *matched))
 
     def grow(self, matches: int, partial: int, kept: int) -> None:
         if 2 * matches + 2 > len(self.found):
             length = 2 * len(self.found)
             self.found, self.oi, self.of = grown(self.found, length), grown(self.oi, length), grown(self.of, length)
         if 2 * partial + 4 > len(self.open.i):
-            self.open = self.open.grown(2 * partial + 2 * len(self.open.i))
+            length = 2 * partial + 2 * len(self.open.i)
+            self.open, self.low, self.high = self.open.grown(length), self.low.grown(length), self.high.grown(length)
+            self.blocks = np.stack([grown(side, length) for side in self.blocks])
         if 2 * (kept + partial) > len(self.kept.i):
             self.kept = self.kept.grown(2 * (kept + partial) + len(self.kept.i))
 
@@ -113,7 +148,7 @@ class RegexProgress(KeepingProgress):
 
     def _found(self, table: pa.Table, grouped: Grouped, groups: Array, is_last: bool) -> FoundRegex:
         query, run_limit, budget = self.engine.query, self.engine.run_limit, self.budget
-        kernel = self.engine.kernel(self.nullable, budget)
+        kernel = self.engine.fitting_kernel(self.nullable, budget)
         generated = kernel.generated
         given = arguments(generated.layout, table, query.schema, grouped, self.dictionary)
         bits = np.zeros(len(grouped), np.int64)
@@ -122,9 +157,13 @@ class RegexProgress(KeepingProgress):
         automaton = (generated.follow, generated.of_variable, generated.accepting)
         kernel.run("classify", bits, 0, len(bits), *given)
         while True:
+            before = st.row
             status = kernel.run("match_events", st.array, groups, bits, automaton, *partial.arrays, *given)
+            self.engine.count(WORK_AT_ONCE - st.work, st.row - before)
+            st.work = WORK_AT_ONCE
             budget.reach(st.row)
             if status == PAUSED:
+                kernel = self.engine.fitting_kernel(self.nullable, budget)
                 continue
             if status != NEEDS_ROOM:
                 break
@@ -191,6 +230,7 @@ class RegexProgress(KeepingProgress):
         stored, partial = Runs.load(parts, generated.registers), Partial(generated.registers)
         require_within(stored.i[:, PARTIAL_START], 0, len(self.kept) if generated.collects else 1, "stored_i")
         require_within(stored.i[:, PARTIAL_STATES], 1, 2 ** (len(generated.follow) - 1), "stored_i")
+        require_within(stored.i[:, PARTIAL_FAILED], 0, generated.sums + 1, "stored_i")
         generated.registers.require_values(stored.i, len(self.dictionary.strings), MOST)
         partial.stored = stored.grown(max(len(stored.i), ROOM))
         return partial
