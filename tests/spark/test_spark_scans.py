@@ -22,6 +22,7 @@ from kleene.spark.layouts import files as layout
 @pytest.fixture(autouse=True)
 def _tasks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "ROWS_OF_A_TASK", 200)
+    monkeypatch.setattr(scans, "MOST_ROWS", 200)
 
 
 def written(table: pa.Table, folder: Path, cuts: tuple[int, ...] = (300, 310, 650)) -> Path:

@@ -288,10 +288,9 @@ class RangeMatcher:
     def _row_batches(
         self, query: AnalyzedRowPattern, part: RangeEvents, found: FoundRows, row_order: RowOrder | None
     ) -> Iterator[Candidates]:
-        places = found.grouped.permuted(part.places)
         then = resume_rows(query, found, self._jit)
         # Behind the row before: the row where matching goes on may be beyond those that the range reads.
-        goes_on = places[np.maximum(then, 1) - 1] + NEXT
+        goes_on = part.places[found.grouped.positions(np.maximum(then, 1) - 1)] + NEXT
         goes_on[then < 0, 1] = then[then < 0]
         starts = found.grouped.order[found.matches.starts]
         ends = found.grouped.order[found.matches.starts + np.maximum(np.diff(found.matches.offsets), 1) - 1]
@@ -331,9 +330,10 @@ def entries_of(query: AnalyzedRowPattern, reach: Reach, table: pa.Table, grouped
     reached, ahead = np.full(len(own), reach.ahead.rows + 1), reach.ahead.time
     if ahead is not None:
         times = grouped.permuted(times_array(table, query.order_by[0].name, query.time_type))
-        for number, (begin, end) in enumerate(own.tolist()):
-            if begin < end:
-                reached[number] += np.searchsorted(times[begin:end] - times[begin], ahead)
+        begins, ends = own.T
+        since = times[np.minimum(begins, len(times) - 1)]
+        is_reached = np.concatenate([[0], np.cumsum(times - np.repeat(since, grouped.sizes) < ahead)])
+        reached += is_reached[ends] - is_reached[begins]
     return np.where(is_first, 1, reached)
 
 

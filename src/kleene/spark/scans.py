@@ -19,8 +19,8 @@ from kleene.scanning.scan import Scan, scan
 from kleene.spark.names import plain_schema
 from kleene.spark.schema import spark_schema
 
-ROWS_OF_A_TASK = 1 << 19
-"""About so many events a task reads: enough that its start does not count, and few enough that tasks are many."""
+ROWS_OF_A_TASK, MOST_ROWS = 1 << 19, 1 << 21
+"""A task reads about so many events at least, and at most where there are enough tasks: its start takes a while."""
 BATCH_ROWS = 1 << 16
 
 
@@ -81,16 +81,22 @@ def tasks_of_blocks(whole: Scan) -> tuple[tuple[Group, ...], ...]:
     """The blocks of each task, as they lie; of text files, a task for each."""
     if whole.is_text:
         return ((),) * len(whole.found.files)
-    return dealt([(block,) for block in whole.blocks])
+    return dealt([(block,) for block in whole.blocks], rows_of_a_task(whole))
 
 
-def dealt(groups: Sequence[Group]) -> tuple[tuple[Group, ...], ...]:
-    """The groups in their order, about as many rows for each task."""
+def rows_of_a_task(whole: Scan) -> int:
+    """As many as leave a task for each Spark partition that the session shuffles to."""
+    partitions = int(whole.session.conf.get("spark.sql.shuffle.partitions") or 200)
+    return min(max(whole.rows // partitions, ROWS_OF_A_TASK), max(MOST_ROWS, ROWS_OF_A_TASK))
+
+
+def dealt(groups: Sequence[Group], rows: int) -> tuple[tuple[Group, ...], ...]:
+    """The groups in their order, about so many rows for each task."""
     tasks: list[tuple[Group, ...]] = []
     taken: list[Group] = []
     for group in groups:
         taken.append(group)
-        if sum(block.rows for one in taken for block in one) >= ROWS_OF_A_TASK:
+        if sum(block.rows for one in taken for block in one) >= rows:
             tasks.append(tuple(taken))
             taken = []
     return (*tasks, tuple(taken)) if taken else tuple(tasks)

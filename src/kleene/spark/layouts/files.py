@@ -5,7 +5,7 @@ It is the layout in place, but for its first pass: no row of the input becomes o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,13 @@ from kleene.scanning.scan import Scan, counted
 from kleene.scanning.skipping import useful_blocks
 from kleene.spark.layouts.in_place import InPlace, PieceTask
 from kleene.spark.reads import Reads, Sort
-from kleene.spark.scans import FileReader, dealt, reading_frame
+from kleene.spark.scans import FileReader, dealt, reading_frame, rows_of_a_task
 
 if TYPE_CHECKING:
     from kleene.spark.job import Job
 
+EDGES = 16
+"""A task has at least so many times the events that a match can reach over, so that few lie at edges, and travel."""
 MOST_TOGETHER = 1 << 22
 """Blocks that overlap in time are read by one task, up to so many rows."""
 
@@ -62,6 +64,12 @@ class FileTask(PieceTask):
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
             yield from self.of_partition(self._read(number), number)
 
+    def _pieces(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """All events of the task as one piece, since they are in order: each further piece would have edges."""
+        together = list(tables)
+        if together:
+            yield pa.concat_tables(together)
+
     def _read(self, number: int) -> Iterator[pa.RecordBatch]:
         for table in self.reader.tables(number, self.reads.columns.names):
             # Every event has an order key here: that is known by the bounds of its block.
@@ -86,15 +94,25 @@ def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Re
         return "some times are too large to be compared"
     groups = _overlapping(timed)
     most = max((sum(block.rows for block in group) for group in groups), default=0)
-    if most > MOST_TOGETHER and len(max(groups, key=len)) > 1:
-        return f"blocks of {most:,} events overlap in time"
+    if most > MOST_TOGETHER:
+        what = "blocks of {:,} events overlap in time" if len(groups) < len(timed) else "a block has {:,} events"
+        return what.format(most)
     files = len({block.file for block in skipped.read})
     follow = f"{counted(files, 'file')} follow{'s' if files == 1 else ''} one another in time"
     if files == 1:
         follow = "the file is in the order of time"
     if len(groups) < len(skipped.read):
         follow += ", but for blocks that overlap and are read together"
-    return Files(sort, reach, FileReader.of(whole, dealt(groups)), f"in place, because {follow}", len(skipped.left_out))
+    tasks = dealt(groups, _rows_of_a_task(timed, reach, rows_of_a_task(whole)))
+    return Files(sort, reach, FileReader.of(whole, tasks), f"in place, because {follow}", len(skipped.left_out))
+
+
+def _rows_of_a_task(timed: list[TimedBlock], reach: Reach, usual: int) -> int:
+    """More than usual where else too many of them would lie at edges."""
+    rows = sum(one.block.rows for one in timed)
+    lasts = max((one.high for one in timed), default=0) - min((one.low for one in timed), default=0)
+    within_reach = rows * min(1.0, (reach.ahead.time or 0) / lasts) if lasts else 0
+    return min(max(int(EDGES * within_reach), usual), MOST_TOGETHER)
 
 
 def _overlapping(timed: list[TimedBlock]) -> list[tuple[Block, ...]]:
