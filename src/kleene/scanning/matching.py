@@ -72,7 +72,12 @@ class PieceMatcher:
             found = progresses[share].written(parts[share], is_last, writer, budgets[share])
             return [batch.table for batch in found if batch.table.num_rows]
 
-        with self._threads(shares.count) as pool, made_ahead(self._numbered(pieces, shares)) as ready:
+        # One piece is read, one is dealt out, and one is matched, each by threads of its own.
+        with (
+            self._threads(shares.count) as pool,
+            made_ahead(pieces) as read,
+            made_ahead(self._numbered(read, shares)) as ready,
+        ):
             for rows, parts in ready:
                 yield from self._given(pool.map(partial(fed, parts, False), range(shares.count)))
                 self.budget.passed(rows)
