@@ -67,8 +67,13 @@ def in_order(made: Made) -> Made:
     if (made.places[1:] >= made.places[:-1]).all():
         return made
     order = np.argsort(made.places, kind="stable")
-    rows = pa.table([values_at(column, order) for column in made.rows.columns], schema=made.rows.schema)
-    return Made(rows, made.places[order])
+    columns = [_at(column, order) for column in made.rows.columns]
+    return Made(pa.table(columns, schema=made.rows.schema), made.places[order])
+
+
+def _at(column: pa.ChunkedArray, order: Array) -> pa.Array | pa.ChunkedArray:
+    """The values in the order; codes stay codes."""
+    return column.take(pa.array(order)) if pa.types.is_dictionary(column.type) else values_at(column, order)
 
 
 def merged(made: Sequence[Made], schema: pa.Schema, loops: SharedLoops, workers: Workers) -> pa.Table:
