@@ -20,8 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import kleene
+from flat_options import call_of
 from kleene.scanning import sweep, ways
 from kleene.scanning.blocks import Block
+from kleene.scanning.calls import ScanCall
 from kleene.scanning.order import TimedBlock, steps_of
 from kleene.scanning.shares import KeyShares
 from scanned import go
@@ -89,6 +91,10 @@ class TestFiles:
         scan = kleene.scan(tmp_path)
         assert scan.columns.field("site").type == pa.string()
         assert set(scan.source().read(["site"])["site"].to_pylist()) == {"a/b", None}
+
+    def test_a_column_of_the_files_wins_over_a_folder_of_its_name(self, tmp_path: Path) -> None:
+        write(events(), tmp_path / "id=elsewhere", 1)
+        assert PAIRS.match(kleene.scan(tmp_path), order_by="t").equals(PAIRS.match(events(), order_by="t"))
 
     def test_a_dataset_of_files(self, tmp_path: Path) -> None:
         table = events()
@@ -269,6 +275,23 @@ class TestCalls:
         for query, order in ((PAIRS, "t"), (ROWS, None)):
             reader = query.match_batches(kleene.scan(folder), order_by=order)
             assert reader.read_all().equals(query.match(table, order_by=order))
+
+    def test_batches_may_be_read_in_another_thread_and_left_half_way(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = write(events(), tmp_path, 4)
+        go("in order", monkeypatch)
+        scan = kleene.scan(folder, on_progress=lambda *_: None)
+        found: list[pa.Table] = []
+        reader = PAIRS.match_batches(scan, order_by="t")
+        thread = threading.Thread(target=lambda: found.append(reader.read_all()))
+        thread.start()
+        thread.join()
+        assert found[0].equals(PAIRS.match(events(), order_by="t"))
+        batches = ScanCall.of(call_of(PAIRS.definition, order_by="t"), scan).batches()
+        next(batches)
+        batches.close()
+        assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("kleene")]
 
     def test_other_verbs_take_scans_too(self, tmp_path: Path) -> None:
         table = events()

@@ -42,6 +42,11 @@ from kleene.scanning.ways import (
 )
 from kleene.watching import reporting
 
+
+def _nobody(done: int, total: int, word: str) -> None:
+    """Whom batches report to where no one asked."""
+
+
 LOOKED_AT = 8
 """Blocks that are looked at for what types there are."""
 
@@ -153,16 +158,17 @@ class ScanCall:
         return table
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        with reporting("matching", self.opened.scan.on_progress):
-            if isinstance(self.choice.way, Whole):
-                found = Runner(self.plan).batches(self._whole_table(), id_columns=self.id_columns)
-                yield from (batch for part in found for batch in part.table.to_batches())
-                return
+        # Whoever reads the batches may do so in another thread, so that only the budget knows whom to report to.
+        with reporting("matching", self.opened.scan.on_progress or _nobody):
             budget = self.budget()
-            matcher = self.matcher(budget)
-            yield from batches_in_order(self.rows(matcher), self.place_order, self.schema, budget)
-            self.look_at_skipped(matcher.types)
-            warn(matcher.notes())
+        if isinstance(self.choice.way, Whole):
+            found = Runner(self.plan).batches(self._whole_table(), id_columns=self.id_columns, budget=budget)
+            yield from (batch for part in found for batch in part.table.to_batches())
+            return
+        matcher = self.matcher(budget)
+        yield from batches_in_order(self.rows(matcher), self.place_order, self.schema, budget)
+        self.look_at_skipped(matcher.types)
+        warn(matcher.notes())
 
     # --- piece by piece ---
 

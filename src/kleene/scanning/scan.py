@@ -90,7 +90,7 @@ class Scan:
                 read = _arrow_table(opened, numbers, inside)
             if read is not None and read.num_rows != rows:
                 raise SchemaError(f"the file {named(file.path)} has changed since the scan was made")
-        given = dict(file.values)
+        given = {name: value for name, value in file.values if name not in footer.schema.names}
         columns = {name: common_column(read.column(name), "UTC") for name in inside} if read is not None else {}
         columns |= {
             name: pa.chunked_array([pa.repeat(pa.scalar(given[name], wanted.field(name).type), rows)])
@@ -117,7 +117,7 @@ class Scan:
         """Between which values a column of the block lies, if its file or its folders tell."""
         target, file = self.columns.field(name).type, self.found.files[block.file]
         given = dict(file.values)
-        if name in given:
+        if name in given and name not in self.footers[block.file].schema.names:
             is_null = given[name] is None
             return Bounds(None if is_null else pa.array([given[name]] * 2, target), block.rows if is_null else 0)
         return told_bounds(self.footers[block.file], block.number, name, target, "UTC")
