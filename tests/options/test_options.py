@@ -42,7 +42,7 @@ WRONG = [
     (lambda: EngineOptions(statistics={"event": {}}), "statistics has no 'event'", "events, distinct"),
     (lambda: EngineOptions(statistics={"events": {"A": -1}}), "is -1, but a count is a number from 0 up", None),
     (lambda: SparkOptions("range"), "layout cannot be 'range'", "Did you mean 'ranges'?"),
-    (lambda: SparkOptions(4), "layout cannot be 4", "It can be: auto, shuffled, presorted, ranges, in place."),
+    (lambda: SparkOptions(4), "layout cannot be 4", "It can be: auto, shuffled, presorted, ranges, in place, files."),
     (lambda: SparkOptions("ranges", ranges=0), "ranges is a number from 1 to 4,096, but 0 was given", None),
     (lambda: SparkOptions("ranges", ranges="off"), "ranges is a number from 1 to 4,096, but 'off' was given", None),
     (lambda: SparkOptions(range_size="x"), "range_size is a number of events from 1 up, but 'x' was given", None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -98,7 +99,7 @@ def regex_source(_, column, value, out):
     predicates, output = {"p": f"{name} = {text}", "q": f"Last({name}) = {text}"}, {out: f"Max({name})"}
     query = kleene.regex(pattern="p q*", order_by="t", partition_by=column, predicates=predicates, output=output)
     table = pa.table({"t": [1, 2, 3], column: [value, None, value]})
-    return query, table, source_of(query, table, generate_regex)
+    return query, table, source_of(query, table, partial(generate_regex, in_blocks=True))
 
 
 @pytest.mark.parametrize("make", [sase_source, row_source, regex_source])

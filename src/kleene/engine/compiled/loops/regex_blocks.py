@@ -5,12 +5,16 @@ the greatest values in it; only where these disagree is the block cut in halves.
 makes about log n tries for an event, unless it parts many of them.
 """
 
+from typing import TYPE_CHECKING
+
 from kleene.engine.compiled.arrays.partial_matches import *
 from kleene.engine.compiled.arrays.regex_blocks import *
 from kleene.engine.compiled.arrays.statuses import *
-from kleene.engine.compiled.loops.regex import begun, states_after
 from kleene.engine.compiled.loops.regex_formulas import *
 from kleene.engine.compiled.loops.run_copies import copy_run
+
+if TYPE_CHECKING:  # the two templates call each other
+    from kleene.engine.compiled.loops.regex import begun, states_after
 
 # ------------------------------------------------------------------------------------------------------------------
 
