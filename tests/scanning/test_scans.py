@@ -71,6 +71,22 @@ class TestFiles:
         ):
             assert PAIRS.match(kleene.scan(source), order_by="t").equals(expected)
 
+    def test_a_list_may_name_a_file_twice_and_in_any_order(self, tmp_path: Path) -> None:
+        folder = write(events(), tmp_path, 2)
+        paths = [folder / "part-1.parquet", folder / "part-0.parquet", folder / "part-1.parquet"]
+        assert [file.path for file in kleene.scan(paths).found.files] == sorted(map(str, paths[:2]))
+        addresses = [f"file://{path}" for path in paths]
+        assert kleene.scan(addresses).rows == 200
+
+    def test_columns_of_one_common_type_fit_together(self, tmp_path: Path) -> None:
+        zones = [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ms", "Europe/Berlin")]
+        for number, type_ in enumerate(zones):
+            words = pa.array(["A", "B"]) if number else pa.array(["A", "B"]).dictionary_encode()
+            times = pa.array([10 * number, 10 * number + 1], pa.int64()).cast(pa.timestamp("s")).cast(type_)
+            pq.write_table(pa.table({"type": words, "t": times, "id": [1, 1]}), tmp_path / f"{number}.parquet")
+        query = kleene.sase("EVENT SEQ(A a, B b) WHERE [id] WITHIN 5 seconds")
+        assert query.match(kleene.scan(tmp_path), order_by="t").num_rows == 3
+
     def test_a_name_with_signs_of_patterns_is_taken_as_it_is(self, tmp_path: Path) -> None:
         folder = write(events(), tmp_path / "e[1]", 2)
         assert kleene.scan(folder).rows == 200
@@ -93,7 +109,9 @@ class TestFiles:
         assert set(scan.source().read(["site"])["site"].to_pylist()) == {"a/b", None}
 
     def test_a_column_of_the_files_wins_over_a_folder_of_its_name(self, tmp_path: Path) -> None:
-        write(events(), tmp_path / "id=elsewhere", 1)
+        for place, part in (("elsewhere", events().slice(0, 100)), ("here", events().slice(100))):
+            write(part, tmp_path / f"id={place}", 1)
+        assert not kleene.scan(tmp_path).found.folders.names
         assert PAIRS.match(kleene.scan(tmp_path), order_by="t").equals(PAIRS.match(events(), order_by="t"))
 
     def test_a_dataset_of_files(self, tmp_path: Path) -> None:
@@ -103,6 +121,13 @@ class TestFiles:
         dataset = pyarrow.dataset.dataset(tmp_path, format="parquet", partitioning="hive")
         found = PAIRS.match(kleene.scan(dataset), order_by="t")
         assert sorted(found.to_pylist(), key=str) == sorted(PAIRS.match(table, order_by="t").to_pylist(), key=str)
+        arrow = tmp_path / "arrow"
+        pyarrow.dataset.write_dataset(table, arrow, format="arrow")
+        assert kleene.scan(pyarrow.dataset.dataset(arrow, format="arrow")).rows == 200
+        narrow = pyarrow.dataset.dataset(
+            arrow, format="arrow", schema=pa.schema([("type", pa.string()), ("t", pa.int64())])
+        )
+        assert kleene.scan(narrow).columns.names == ["type", "t"]
         with pytest.raises(kleene.UnsupportedError, match="has a filter"):
             kleene.scan(dataset.filter(pyarrow.dataset.field("x") > 0.5))
 
@@ -201,6 +226,39 @@ class TestErrors:
         with pytest.raises(kleene.ExecutionError, match="4 rows have no order key"):
             PAIRS.match(kleene.scan(folder), order_by="t")
 
+    @pytest.mark.parametrize("missing", [None, float("nan"), -float("nan")])
+    def test_a_missing_order_key_over_the_disk(
+        self, missing: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        times = pa.array([missing if n % 50 == 0 else float((7 * n) % 200) for n in range(200)], pa.float64())
+        table = events().set_column(1, "t", times)
+        folder = write(table, tmp_path, 4, write_statistics=False)
+        go("over the disk", monkeypatch)
+        with pytest.raises(kleene.ExecutionError, match="4 rows have no order key"):
+            PAIRS.match(kleene.scan(folder), order_by="t")
+
+    def test_a_missing_order_key_in_a_block_that_is_skipped(self, tmp_path: Path) -> None:
+        table = pa.table({"type": ["C"] * 5 + ["A", "B"] * 5, "t": [1, None, *range(3, 16)], "id": [1] * 15})
+        pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
+        with pytest.raises(kleene.ExecutionError, match="1 row has no order key"):
+            PAIRS.match(kleene.scan(tmp_path), order_by="t")
+
+    def test_no_key_at_all_over_the_disk_is_no_match(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        table = events().set_column(2, "id", pa.nulls(200, pa.int64()))
+        folder = write(table.take(pa.array(np.random.default_rng(2).permutation(200))), tmp_path, 4)
+        go("over the disk", monkeypatch)
+        assert PAIRS.match(kleene.scan(folder), order_by="t").num_rows == 0
+
+    def test_names_that_files_have_twice(self, tmp_path: Path) -> None:
+        column = pa.array([1])
+        pq.write_table(pa.Table.from_arrays([column, column], names=["t", "t"]), tmp_path / "a.parquet")
+        with pytest.raises(kleene.SchemaError, match="has two columns 't'"):
+            kleene.scan(tmp_path)
+
+    def test_a_pattern_that_is_none(self, tmp_path: Path) -> None:
+        with pytest.raises(kleene.SchemaError, match="is not a pattern of paths"):
+            kleene.scan(f"{tmp_path}/[z-a].parquet")
+
     def test_a_file_out_of_order_in_itself_gives_the_right_answer(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -255,7 +313,7 @@ class TestWhatIsRead:
             write(own, tmp_path / f"id={number}", 2)
         scan = kleene.scan(tmp_path)
         go("in order", monkeypatch)
-        monkeypatch.setattr(ways, "most_rows", lambda plan, columns: 60)
+        monkeypatch.setattr(ways, "most_rows", lambda plan, columns: 100)
         assert (
             "folder by folder: 9 of 10 blocks overlap in time, and 5 folders have keys of their own"
             in PAIRS.explain(scan, order_by="t")

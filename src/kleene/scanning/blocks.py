@@ -74,7 +74,9 @@ def _parquet_footer(filesystem: pafs.FileSystem, file: ScanFile) -> Footer:
 def _arrow_footer(filesystem: pafs.FileSystem, file: ScanFile) -> Footer:
     with unreadable(file, FileKind.ARROW), open_file(filesystem, file) as opened:
         arrow = pa.ipc.open_file(opened)
-        # Batches tell their rows only themselves; of a column that is not asked for nothing is read.
+        if not len(arrow.schema):
+            return Footer(arrow.schema, ())
+        # Batches tell their rows only themselves; of columns but the first nothing is read.
         plain = pa.ipc.open_file(opened, options=pa.ipc.IpcReadOptions(included_fields=[0]))
         rows = tuple(plain.get_batch(number).num_rows for number in range(arrow.num_record_batches))
         return Footer(unencoded_schema(arrow.schema), rows)
@@ -159,7 +161,8 @@ def _column_of(footer: Footer, name: str) -> int | None:
     """The number of a plain column among those of Parquet, which also counts the parts of nested ones."""
     assert footer.parquet is not None
     columns = footer.parquet.schema
-    return next((n for n in range(len(columns)) if columns.column(n).path == name), None)
+    found = [n for n in range(len(columns)) if columns.column(n).path == name]
+    return found[0] if len(found) == 1 else None  # a part of a nested column may be called like a plain one
 
 
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}

@@ -21,7 +21,7 @@ from kleene.engine.threads import run
 from kleene.engine.ties import tie_notes
 from kleene.plan.plan import Plan
 from kleene.scanning.blocks import Block
-from kleene.scanning.detours import MOST_BUCKETS, buckets_on_disk, numbered, sorted_on_disk
+from kleene.scanning.detours import MOST_BUCKETS, buckets_on_disk, numbered, only_ordered, sorted_on_disk
 from kleene.scanning.matching import PieceMatcher
 from kleene.scanning.opening import Opened, open_scan
 from kleene.scanning.rows import batches_in_order, whole_in_order
@@ -71,7 +71,7 @@ def match_scan(call: Call, scan: Scan) -> pa.Table:
 
 
 def match_scan_batches(call: Call, scan: Scan) -> pa.RecordBatchReader:
-    """The same rows, made while they are read."""
+    """The same rows in batches; piece by piece, rows wait on disk until all events were read."""
     made = ScanCall.of(call, scan)
     made.warn_before()
     return pa.RecordBatchReader.from_batches(made.schema, made.batches())
@@ -166,7 +166,13 @@ class ScanCall:
             yield from (batch for part in found for batch in part.table.to_batches())
             return
         matcher = self.matcher(budget)
-        yield from batches_in_order(self.rows(matcher), self.place_order, self.schema, budget)
+        try:
+            yield from batches_in_order(self.rows(matcher), self.place_order, self.schema, budget)
+        except GaveUpError:  # as in match; all events are read before the first batch is given out
+            budget.restart()
+            found = Runner(self.plan).batches(self._whole_table(), id_columns=self.id_columns, budget=budget)
+            yield from (batch for part in found for batch in part.table.to_batches())
+            return
         self.look_at_skipped(matcher.types)
         warn(matcher.notes())
 
@@ -220,4 +226,5 @@ class ScanCall:
 
     def _as_they_lie(self) -> Iterator[pa.Table]:
         """All events in the order of the input, with their numbers."""
-        return numbered(self.opened.tables(self.choice.skipped.read, rows_at_once(self.columns)))
+        tables = self.opened.tables(self.choice.skipped.read, rows_at_once(self.columns))
+        return numbered(only_ordered(tables, self.opened.strict))

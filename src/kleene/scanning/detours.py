@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kleene.analysis.row_pattern import SortColumn
+from kleene.engine.events import null_order_key
 from kleene.engine.matches import Array
 from kleene.engine.row_output import NUMBER
 from kleene.engine.sorting import order_numbers, table_in_order
@@ -46,6 +48,25 @@ def sorted_on_disk(tables: Iterable[pa.Table], order: Sequence[SortColumn], at_o
     for table in tables:
         sorter.add(table)
     yield from sorter.tables()
+
+
+def only_ordered(tables: Iterable[pa.Table], strict: Sequence[str]) -> Iterator[pa.Table]:
+    """The tables; in the end an error, if an event has no place in the order, that counts them."""
+    missing: dict[str, list[int]] = {}
+    for table in tables:
+        for name in strict:
+            column = table.column(name)
+            is_float = pa.types.is_floating(column.type)
+            nans = (pc.sum(pc.is_nan(column)).as_py() or 0) if is_float else 0
+            if column.null_count or nans:
+                counts = missing.setdefault(name, [0, 0])
+                counts[0] += column.null_count
+                counts[1] += nans
+        if not missing:
+            yield table
+    for name, (nulls, nans) in missing.items():
+        what = " or ".join(word for word, count in (("NULL", nulls), ("NaN", nans)) if count)
+        raise null_order_key(name, nulls + nans, what)
 
 
 def numbered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

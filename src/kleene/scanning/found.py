@@ -60,11 +60,16 @@ def find(source: Any, kind: FileKind | None, filesystem: pafs.FileSystem | None,
             "pyarrow.dataset.Dataset.",
         )
     found: dict[str, tuple[pafs.FileInfo, str]] = {}
-    for name in names:
-        filesystem, path = _place(os.fspath(name), filesystem)
-        for info, base in _infos(filesystem, path, kind):
+    places = [_place(os.fspath(name), filesystem) for name in names]
+    there_all = places[0][0]
+    for place, path in places:
+        if not place.equals(there_all):
+            raise SchemaError(
+                f"the paths of a scan are in one place, but {named(places[0][1])} and {named(path)} are in two",
+                hint="Scan one place at a time.",
+            )
+        for info, base in _infos(place, path):
             found.setdefault(info.path, (info, base))
-    assert filesystem is not None
     chosen = _one_kind(list(found), names, kind)
     all_kinds = kind is not None
     there = [found[path] for path in sorted(found) if all_kinds or file_kind(PurePosixPath(path)) is chosen]
@@ -76,7 +81,7 @@ def find(source: Any, kind: FileKind | None, filesystem: pafs.FileSystem | None,
         ScanFile(info.path, info.size or 0, info.mtime_ns, tuple(own.items()))
         for (info, _), own in zip(there, columns, strict=True)
     )
-    return Found(chosen, filesystem, files, folders)
+    return Found(chosen, there_all, files, folders)
 
 
 def _place(name: str, filesystem: pafs.FileSystem | None) -> tuple[pafs.FileSystem, str]:
@@ -107,7 +112,7 @@ def _split_pattern(path: str) -> tuple[str, str]:
     return path[:folder] if folder > 0 else "/", path[folder + 1 :]
 
 
-def _infos(filesystem: pafs.FileSystem, path: str, kind: FileKind | None) -> Iterator[tuple[pafs.FileInfo, str]]:
+def _infos(filesystem: pafs.FileSystem, path: str) -> Iterator[tuple[pafs.FileInfo, str]]:
     """The files that a path means, each with the folder below which its folders are columns."""
     try:
         [info] = filesystem.get_file_info([path])
@@ -166,7 +171,10 @@ def _pattern(text: str) -> re.Pattern[str]:
         else:
             parts.append({"*": "[^/]*", "?": "[^/]"}.get(sign, re.escape(sign)))
         at += 1
-    return re.compile("".join(parts))
+    try:
+        return re.compile("".join(parts))
+    except re.error as error:
+        raise SchemaError(f"'{printable(text, LONGEST)}' is not a pattern of paths: {error}") from None
 
 
 def _one_kind(paths: list[str], names: Sequence[Any], given: FileKind | None) -> FileKind:

@@ -62,7 +62,7 @@ class PieceMatcher:
 
     def in_order(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The rows of pieces that follow one another, each with the number of the event that completes its match."""
-        shares = _shares_of(self.plan)
+        shares = shares_of(self.plan)
         progresses = [CheckedProgress(self._prepared) for _ in range(shares.count)]
         writer, budgets = self._writer(NUMBER), self.budget.for_threads(shares.count)
 
@@ -104,6 +104,8 @@ class PieceMatcher:
 
         Beside each row stand the order columns and the number of the event that completes its match.
         """
+        if not groups:
+            return
         threads = min(self.plan.threads, len(groups))
         writer, budgets = self._writer(*self._order_columns, NUMBER), self.budget.for_threads(threads)
 
@@ -161,7 +163,7 @@ class PieceMatcher:
         return self._columns.empty_table()
 
 
-def _shares_of(plan: Plan) -> KeyShares:
+def shares_of(plan: Plan) -> KeyShares:
     # The last of all events tells which runs are out of time, so that these are found together.
     is_apart = isinstance(plan.split, ByKey) and plan.timeouts is Timeouts.NONE
     names = plan.split.columns if isinstance(plan.split, ByKey) else ()

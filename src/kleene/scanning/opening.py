@@ -71,6 +71,13 @@ class Opened:
         return tuple(column.name for column in self.order)
 
     @property
+    def strict(self) -> tuple[str, ...]:
+        """Columns of the order key that must not be missing."""
+        if isinstance(self.query, AnalyzedQuery):
+            return self.call.order.order_by
+        return tuple(column.name for column in self.query.order_by if column.nulls_first is None)
+
+    @property
     def reading(self) -> Reading:
         times = partial(order_times, query=self.query)
         return Reading(self.table, self.in_order, times, by_time_alone=len(self.order_columns) == 1)

@@ -90,17 +90,22 @@ class Scan:
                 read = _arrow_table(opened, numbers, inside)
             if read is not None and read.num_rows != rows:
                 raise SchemaError(f"the file {named(file.path)} has changed since the scan was made")
-        given = {name: value for name, value in file.values if name not in footer.schema.names}
-        columns = {name: common_column(read.column(name), "UTC") for name in inside} if read is not None else {}
-        columns |= {
-            name: pa.chunked_array([pa.repeat(pa.scalar(given[name], wanted.field(name).type), rows)])
-            for name in wanted.names
-            if name in given
-        }
-        columns |= {
-            field.name: pa.chunked_array([pa.nulls(rows, field.type)]) for field in wanted if field.name not in columns
-        }
-        return pa.table([columns[field.name].cast(field.type) for field in wanted], schema=wanted)
+            return self._as_wanted(
+                file, wanted, {} if read is None else {name: read.column(name) for name in inside}, rows
+            )
+
+    def _as_wanted(self, file: ScanFile, wanted: pa.Schema, read: Mapping[str, pa.ChunkedArray], rows: int) -> pa.Table:
+        """The columns that were read, those that folders tell, and NULLs for those that the file lacks."""
+        given = dict(file.values)
+
+        def column(field: pa.Field) -> pa.ChunkedArray:
+            if field.name in read:
+                return common_column(read[field.name], "UTC").cast(field.type)
+            if field.name in given:
+                return pa.chunked_array([pa.repeat(pa.scalar(given[field.name], field.type), rows)])
+            return pa.chunked_array([pa.nulls(rows, field.type)])
+
+        return pa.table([column(field) for field in wanted], schema=wanted)
 
     def text_table(self, names: Sequence[str]) -> pa.Table:
         """Text files, which are read whole."""
@@ -117,7 +122,7 @@ class Scan:
         """Between which values a column of the block lies, if its file or its folders tell."""
         target, file = self.columns.field(name).type, self.found.files[block.file]
         given = dict(file.values)
-        if name in given and name not in self.footers[block.file].schema.names:
+        if name in given:
             is_null = given[name] is None
             return Bounds(None if is_null else pa.array([given[name]] * 2, target), block.rows if is_null else 0)
         return told_bounds(self.footers[block.file], block.number, name, target, "UTC")
@@ -184,12 +189,29 @@ def _of_files(found: Found, given: pa.Schema | None = None) -> Scan:
         footers: tuple[Footer, ...] = (Footer(own, ()),)
     else:
         footers = tuple(read_footers(found.filesystem, found.files, found.kind))
-        own = _one_schema(found.files, [footer.schema for footer in footers])
+        for file, footer in zip(found.files, footers, strict=True):
+            _check_names(file, footer.schema)
+        own = _one_schema(found.files, [common_schema(footer.schema) for footer in footers])
     if not len(own):
         raise SchemaError(f"{named(found.files[0].path)} is empty, so its columns are unknown")
     common = common_schema(own if given is None else given)
-    folders = [field for field in found.folders if field.name not in common.names]
+    # A column that files have wins over a folder of its name.
+    folders = [field for field in found.folders if field.name not in own.names]
+    apart = {field.name for field in folders}
+    files = tuple(
+        replace(file, values=tuple((name, value) for name, value in file.values if name in apart))
+        for file in found.files
+    )
+    found = replace(found, files=files, folders=pa.schema(folders))
     return Scan(found, pa.schema([*common, *folders]), footers, blocks_of(footers))
+
+
+def _check_names(file: ScanFile, schema: pa.Schema) -> None:
+    twice = next((name for number, name in enumerate(schema.names) if name in schema.names[:number]), None)
+    if twice is not None:
+        raise SchemaError(
+            f"the file {named(file.path)} has two columns '{printable(twice)}'", hint="Rename one of them."
+        )
 
 
 def _one_schema(files: Sequence[ScanFile], schemas: Sequence[pa.Schema]) -> pa.Schema:
@@ -219,12 +241,13 @@ def _differ(one: pa.Field, other: pa.Field) -> bool:
     return False
 
 
-_FORMATS = {"parquet": FileKind.PARQUET, "ipc": FileKind.ARROW, "feather": FileKind.ARROW}
+_FORMATS = ((pads.ParquetFileFormat, FileKind.PARQUET), (pads.IpcFileFormat, FileKind.ARROW))
 
 
 def _of_dataset(dataset: pads.Dataset) -> Scan:
     """The files of a dataset, with the columns that its folders are."""
-    kind = _FORMATS.get(getattr(getattr(dataset, "format", None), "default_extname", ""))
+    own_format = getattr(dataset, "format", None)
+    kind = next((kind for of_format, kind in _FORMATS if isinstance(own_format, of_format)), None)
     if not isinstance(dataset, pads.FileSystemDataset) or kind is None:
         raise UnsupportedError(
             f"a scan reads datasets of files of Parquet or Arrow, but {shown(dataset)} was given",
@@ -244,4 +267,12 @@ def _of_dataset(dataset: pads.Dataset) -> Scan:
         for info, own in zip(infos, values, strict=True)
     )
     folders = common_schema(pa.schema([dataset.schema.field(name) for name in names]))
-    return _of_files(Found(kind, dataset.filesystem, files, folders))
+    own = pa.schema([field for field in dataset.schema if field.name not in names])
+    made = _of_files(Found(kind, dataset.filesystem, files, folders), own)
+    counts = [len(fragment.row_groups) for fragment in fragments] if kind is FileKind.PARQUET else []
+    if any(count != len(footer.rows) for count, footer in zip(counts, made.footers, strict=False)):
+        raise UnsupportedError(
+            "the dataset has some row groups of its files only, and a scan reads whole files",
+            hint="Match the dataset itself.",
+        )
+    return made

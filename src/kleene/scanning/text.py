@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kleene.plan.plan import ByKey, Plan
+from kleene.plan.plan import Plan
+from kleene.scanning.matching import shares_of
 from kleene.scanning.scan import Scan, counted
 from kleene.scanning.ways import Choice, InOrder, Spilled, Whole
 
@@ -22,8 +23,8 @@ def way_text(scan: Scan, choice: Choice, plan: Plan, columns: pa.Schema) -> str:
         )
     lines.append(f"way        {_way(choice)}")
     if isinstance(choice.way, InOrder):
-        is_spread = isinstance(plan.split, ByKey) and plan.threads > 1
-        spread = f", the keys of each in {plan.threads} threads" if is_spread else ""
+        threads = shares_of(plan).count
+        spread = f", the keys of each in {threads} threads" if threads > 1 else ""
         count = counted(len(choice.way.steps.steps), "piece")
         lines.append(f"pieces     {count}; the next is read while one is matched{spread}")
     return "\n".join(lines)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def text_schema(found: Found) -> pa.Schema:
     """The columns of the files, with types that fit all their values: for that, all of them are read."""
     with _local_files(found, found.files) as paths:
-        return file_schema(EventFiles(paths[0], found.kind, tuple(paths)))
+        place = paths[0] if len(paths) == 1 else paths[0].parent
+        return file_schema(EventFiles(place, found.kind, tuple(paths)))
 
 
 def text_tables(scan: Scan, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -57,7 +58,9 @@ def _local_files(found: Found, files: Sequence[ScanFile]) -> Iterator[list[Path]
     with tempfile.TemporaryDirectory(prefix="kleene-") as folder:
         paths = []
         for number, file in enumerate(files):
-            path = Path(folder, f"{number}{''.join(Path(file.path).suffixes[-2:])}")
+            open_file(found.filesystem, file).close()
+            path = Path(folder, str(number), Path(file.path).name)  # so that messages show its name
+            path.parent.mkdir()
             opened = found.filesystem.open_input_stream
             with unreadable(file, found.kind), opened(file.path, compression=None) as read, path.open("wb") as copy:
                 shutil.copyfileobj(read, copy)

@@ -85,14 +85,19 @@ def choose_way(opened: Opened, plan: Plan, columns: pa.Schema) -> Choice:
     scan = opened.scan
     if scan.is_text:
         return Choice(_of_text(scan, opened, plan, columns), Skipped(()))
-    skipped = useful_blocks(scan.blocks, _bounds(opened), _useful(plan))
+    skipped = useful_blocks(scan.blocks, _bounds(opened), _useful(opened, plan))
+    for name in opened.strict:
+        if name in scan.columns.names:
+            _check_times(
+                name, [bounds for block in skipped.left_out if (bounds := scan.bounds(block, name)) is not None]
+            )
     return Choice(_of_blocks(opened, plan, columns, skipped.read), skipped)
 
 
 def _of_blocks(opened: Opened, plan: Plan, columns: pa.Schema, blocks: tuple[Block, ...]) -> Way:
     rows = sum(block.rows for block in blocks)
     if rows <= ROWS_AT_ONCE:
-        return Whole(blocks, f"{counted(rows, 'event')} are matched at once")
+        return Whole(blocks, f"{counted(rows, 'event')} {'is' if rows == 1 else 'are'} matched at once")
     why_not = why_not_in_pieces(opened, plan, columns)
     if why_not is not None:
         return Whole(blocks, why_not)
@@ -113,7 +118,8 @@ def _of_blocks(opened: Opened, plan: Plan, columns: pa.Schema, blocks: tuple[Blo
             f"in the order of time: {overlaps:,} of {counted(len(blocks), 'block')} overlap with earlier ones, and at "
             f"most {steps.most_rows:,} events are held at once",
         )
-    return _apart(opened, plan, blocks, columns, f"{overlaps:,} of {counted(len(blocks), 'block')} overlap in time")
+    overlap = f"{overlaps:,} of {counted(len(blocks), 'block')} overlap in time"
+    return _apart(opened, plan, blocks, columns, overlap if overlaps else "blocks are too large to be held")
 
 
 def _of_text(scan: Scan, opened: Opened, plan: Plan, columns: pa.Schema) -> Way:
@@ -136,7 +142,8 @@ def _apart(opened: Opened, plan: Plan, blocks: tuple[Block, ...], columns: pa.Sc
         for block in blocks:
             given = dict(files[block.file].values)
             groups.setdefault(tuple(given[name] for name in own), []).append(block)
-        if max(sum(block.rows for block in group) for group in groups.values()) <= most_rows(plan, columns):
+        largest = max(sum(block.rows for block in group) for group in groups.values())
+        if largest * plan.threads <= most_rows(plan, columns):
             parts = tuple(map(tuple, groups.values()))
             return ByFolder(parts, tuple(own), f"{overlap}, and {counted(len(parts), 'folder')} have keys of their own")
     return Spilled(blocks, _key(plan), overlap)
@@ -191,8 +198,10 @@ def rows_at_once(columns: pa.Schema) -> int:
     return max(min(ROWS_AT_ONCE, (64 << 20) // row_width(columns)), LEAST_AT_ONCE)
 
 
-def _useful(plan: Plan) -> ir.Expr | None:
-    return useful_event(plan.query) if isinstance(plan.query, AnalyzedQuery) else None
+def _useful(opened: Opened, plan: Plan) -> ir.Expr | None:
+    if opened.call.schema is not None or not isinstance(plan.query, AnalyzedQuery):
+        return None  # attributes that a type lacks are NULL, which bounds do not tell
+    return useful_event(plan.query)
 
 
 def _bounds(opened: Opened) -> Callable[[Block, str], Bounds | None]:

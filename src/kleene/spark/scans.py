@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
 
 from kleene.errors import SchemaError, UnsupportedError, printable
 from kleene.files.types import holds, is_nanosecond
@@ -113,7 +115,7 @@ def scan_of_frame(frame: DataFrame) -> Scan:
             hint="Use spark.read.parquet(…) as it is, and put conditions into the query; or kleene.scan(…).",
         )
     found = replace(scan(paths), session=frame.sparkSession)
-    if found.columns.names != frame.columns:
+    if not _are_alike(spark_schema(found.columns), frame.schema):
         raise UnsupportedError(
             "layout='files' is for a DataFrame with the columns of its files, but it has others",
             hint="Use spark.read.parquet(…) as it is, or kleene.scan(…).",
@@ -133,5 +135,15 @@ def _why_no_plain_scan(frame: DataFrame) -> str | None:
     return "Spark does not tell what it is" if not steps else f"its plan begins with {printable(steps[0].split()[0])}"
 
 
+def _are_alike(own: st.StructType, given: st.StructType) -> bool:
+    """Whether both have the same columns; times without a zone are in UTC, so that either kind of them will do."""
+    both = [[(field.name, field.dataType.simpleString()) for field in schema.fields] for schema in (own, given)]
+    plain = [[(name, type_.replace("timestamp_ntz", "timestamp")) for name, type_ in fields] for fields in both]
+    return plain[0] == plain[1]
+
+
 def _path(address: str) -> str:
-    return re.sub(r"^file:(//)?", "", address)
+    """A path as Spark tells it: in a local file's, signs such as spaces are written by their numbers."""
+    if not address.startswith("file:"):
+        return address
+    return unquote(re.sub(r"^file:(//)?", "", address))
