@@ -61,9 +61,9 @@ def find(source: Any, kind: FileKind | None, filesystem: pafs.FileSystem | None,
         )
     found: dict[str, tuple[pafs.FileInfo, str]] = {}
     places = [_place(os.fspath(name), filesystem) for name in names]
-    there_all = places[0][0]
+    common_place = places[0][0]
     for place, path in places:
-        if not place.equals(there_all):
+        if not place.equals(common_place):
             raise SchemaError(
                 f"the paths of a scan are in one place, but {named(places[0][1])} and {named(path)} are in two",
                 hint="Scan one place at a time.",
@@ -81,7 +81,7 @@ def find(source: Any, kind: FileKind | None, filesystem: pafs.FileSystem | None,
         ScanFile(info.path, info.size or 0, info.mtime_ns, tuple(own.items()))
         for (info, _), own in zip(there, columns, strict=True)
     )
-    return Found(chosen, there_all, files, folders)
+    return Found(chosen, common_place, files, folders)
 
 
 def _place(name: str, filesystem: pafs.FileSystem | None) -> tuple[pafs.FileSystem, str]:
