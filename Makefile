@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-stream bench-windows \
+.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -117,6 +117,9 @@ bench-scans: check-java $(STAMP) ## Measure files matched where they lie: in pro
 
 bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, beside loops by hand, ranges, memory, growth @ long
 	$(BIN)/python benchmarks/spark.py
+
+bench-start: $(STAMP) ## Measure new queries: the first call of a process, a hundred rules, the tiers side by side @ 10 minutes
+	$(BIN)/python benchmarks/start.py
 
 bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency @ long
 	$(BIN)/python benchmarks/stream.py

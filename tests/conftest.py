@@ -34,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What compiles beside the tests would slow them down, and leave it to chance which tier answers.
+    os.environ["KLEENE_BACKGROUND"] = "0"
     if config.getoption("quick"):
         config.pluginmanager.register(quick)
     if config.getoption("messages"):

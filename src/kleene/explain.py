@@ -15,6 +15,7 @@ from kleene.automaton.text import automaton_dot, automaton_text
 from kleene.engine.analyze import analyzed
 from kleene.engine.by_column.forms import left_to_the_interpreter
 from kleene.engine.choice import Choice, choose
+from kleene.engine.compiled import background
 from kleene.engine.compiled.regex_starts import starts_text
 from kleene.engine.compiled.sequence_code import prunes
 from kleene.engine.range_shares import reach_or_reason
@@ -65,6 +66,8 @@ def explain_text(
     facts |= {"split": _split_text(plan)}
     facts |= dict(note.split(": ", 1) for note in pipeline.notes)
     facts |= {"engine": f"{choice.name}: {choice.reason}"}
+    if choice.compiled is not None and background.is_on() and query.schema is not None:
+        facts |= {"code": choice.compiled.tier_text(frozenset())}
     if isinstance(query, AnalyzedRowPattern) and choice.compiled is not None and query.schema is not None:
         facts |= _measures_fact(query)
     if plan.mode == "totals":

@@ -27,7 +27,7 @@ OPEN = kleene.sase("EVENT SEQ(A a, A b) WITHIN T RETURN a.t AS a, b.t AS b")
 
 WRONG = [
     (lambda: EngineOptions("compild"), "engine cannot be 'compild'", "Did you mean 'compiled'?"),
-    (lambda: EngineOptions(None), "engine cannot be None", "It can be: auto, compiled, generated, reference."),
+    (lambda: EngineOptions(None), "engine cannot be None", "It can be: auto, compiled, tables, generated, reference."),
     (lambda: EngineOptions(algorithm="merged"), "algorithm cannot be 'merged'", "Did you mean 'merge'?"),
     (lambda: EngineOptions(run_limit=0), "run_limit is a whole number from 1 up, but 0 was given", None),
     (lambda: EngineOptions(run_limit=True), "run_limit is a whole number from 1 up, but True was given", None),

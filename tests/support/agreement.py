@@ -22,7 +22,7 @@ from strategies import event_table, queries_with_events, some_examples
 Example = tuple[Any, pa.Table]
 CANNOT_RUN = tuple(
     f"the {name} engine {problem}"
-    for name in ("generated", "compiled")
+    for name in ("generated", "compiled", "tables")
     for problem in ("has no code for", "cannot run")
 )
 """How the error begins that says that an engine lacks something."""
@@ -54,7 +54,7 @@ def disagreement(
     Machine code is made for the whole table only, with the algorithm that is chosen by itself. Other algorithms, and
     ways in batches and in pieces, are tried with the chance of `share`.
     """
-    is_plain = engine == "generated"
+    is_plain = engine in ("generated", "tables")
     try:
         query, options = query_of(language, said)
     except kleene.KleeneError:

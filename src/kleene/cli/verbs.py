@@ -13,6 +13,7 @@ from rich.text import Text
 from kleene import __version__
 from kleene.analysis.row_pattern import is_row_pattern
 from kleene.api import check as check_query
+from kleene.cli import code_cache
 from kleene.cli.console import ExitCode, errors, lost_output, note, note_warning, notes, output, say, say_plainly
 from kleene.cli.matching import choose_place, match_in_process, match_on_spark
 from kleene.cli.reading import (
@@ -495,6 +496,9 @@ def explain(
             say_plainly(text)
         else:
             say(explanation(visible(text, keep="\n")), soft_wrap=True)
+
+
+code_cache.add_to(app)
 
 
 def _version(wanted: bool) -> None:

@@ -11,6 +11,7 @@ from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.sequence_engine import SequenceEngine
+from kleene.engine.compiled.tiers import Tier
 from kleene.engine.interpreter import Interpreter, NoMatchEngine
 from kleene.errors import UnsupportedError
 from kleene.ir.calls import calls_own
@@ -24,6 +25,7 @@ CompiledEngine = RunEngine | SequenceEngine | RowEngine | RegexEngine
 _REASONS = {
     "auto": f"machine code made for this query; up to {SMALL:,} events, the interpreter answers if no code is at hand",
     "compiled": "machine code made for this query, as requested",
+    "tables": "loops that serve every query, as requested",
     "generated": "the code made for this query, as plain Python",
 }
 
@@ -57,7 +59,7 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
         return Choice("nothing", "an empty engine: no match can exist, so no event is read", NoMatchEngine())
     name = "compiled" if plan.engine == "auto" else plan.engine
     try:
-        engine = _generating(plan, name == "compiled", nullable)
+        engine = _generating(plan, name in ("compiled", "tables"), nullable)
     except NotExpressibleError as missing:
         problem = f"has no code for {missing}"
     except RecursionError:
@@ -86,7 +88,10 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
 def _generating(plan: Plan, jit: bool, nullable: frozenset[str] | None) -> CompiledEngine:
     engine = _engine_of(plan, jit)
     if plan.query.schema is not None:
-        engine.generated(frozenset(plan.query.schema) if nullable is None else nullable)
+        known = frozenset(plan.query.schema) if nullable is None else nullable
+        engine.generated(known)
+        if jit and plan.engine == "tables":
+            engine.kernel(known)  # whether there are instructions for the query shows when they are made
     return engine
 
 
@@ -117,6 +122,15 @@ def _engine_of(plan: Plan, jit: bool) -> CompiledEngine:
 
 def compiled_engine(plan: Plan, jit: bool) -> CompiledEngine:
     """The kernels of the plan, of which none is made yet."""
+    engine = _kernels_of(plan, jit)
+    engine.tier = _TIERS.get(plan.engine, Tier.MACHINE)
+    return engine
+
+
+_TIERS = {"auto": Tier.AUTO, "tables": Tier.TABLES}
+
+
+def _kernels_of(plan: Plan, jit: bool) -> CompiledEngine:
     query, pipeline, limit = plan.query, plan.pipeline, plan.run_limit
     if not isinstance(query, AnalyzedQuery):
         is_regex = query.definition.selection is Selection.FIRST_COMPLETED

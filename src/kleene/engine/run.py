@@ -288,4 +288,6 @@ def measures_of(plan: Plan, choice: Choice, nullable: frozenset[str] = frozenset
     """Code for the values that a SASE query returns."""
     if not isinstance(plan.query, AnalyzedQuery) or choice.compiled is None:
         return None
-    return MeasureProgram(plan.query, choice.compiled.jit, nullable)
+    program = MeasureProgram(plan.query, choice.compiled.jit, nullable)
+    program.tier = choice.compiled.tier
+    return program

@@ -12,7 +12,7 @@ from kleene.options.hints import Hints, checked_hints
 from kleene.options.limits import Limits, checked_memory, checked_seconds
 from kleene.options.statistics import Statistics, checked_statistics
 
-ENGINES = ("auto", "compiled", "generated", "reference")
+ENGINES = ("auto", "compiled", "tables", "generated", "reference")
 ALGORITHMS = ("auto", "basic", "merge", "backtrack")
 DEFAULT_RUN_LIMIT = 1_000_000
 MOST_RUNS = 2**40
@@ -30,8 +30,9 @@ class EngineOptions:
     kleene.errors.UnsupportedError: algorithm cannot be 'merged'
     It can be: auto, basic, merge, backtrack. Did you mean 'merge'?
 
-    name: "auto"; "compiled", machine code; "generated", the same code as plain Python, to look into; or "reference",
-        the plain interpreter.
+    name: "auto"; "compiled", machine code made for the query, which the first call waits for; "tables", loops that
+        serve every query and answer at once; "generated", the query's code as plain Python, to look into; or
+        "reference", the plain interpreter. With "auto", tables answer until machine code was made in the background.
     algorithm: for SASE queries on the compiled engine, "auto", "basic", "merge" or "backtrack" (SASE+ 2008 §5.2).
     run_limit: the most partial matches that a partition may have at once, or sequences that one event may complete.
     memory_limit: how much the matches, buffers and results of a call may hold, in bytes or as a text like "2 GB"; by

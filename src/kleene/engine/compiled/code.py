@@ -414,9 +414,9 @@ class Code:
         if isinstance(value, str):
             return Scalar(self.layout.string(value))
         if isinstance(value, float):
-            return Scalar(self.layout.float_(value))
+            return Scalar(self.layout.given_float(value))
         if isinstance(value, int) and -(2**63) <= value < 2**63:
-            return Scalar(self.layout.integer(value))
+            return Scalar(self.layout.given_integer(value))
         raise _NeedsColumnError(f"the number {_shown(expression)}, wider than 64 bits")
 
     def _all(self, truths: list[Truth]) -> Truth:

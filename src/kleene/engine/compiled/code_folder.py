@@ -14,6 +14,7 @@ import functools
 import getpass
 import hashlib
 import os
+import re
 import shutil
 import stat
 import sys
@@ -23,6 +24,7 @@ import uuid
 import warnings
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from kleene.errors import KleeneWarning, printable
@@ -30,6 +32,7 @@ from kleene.errors import KleeneWarning, printable
 DAY = 24 * 60 * 60
 _WRITES_BETWEEN_LOOKS = 100  # at the size of the folder
 _OURS = (".bin", ".py")
+_NAME = re.compile(r"[0-9a-f]{32}\.")
 
 _writes: dict[Path, int] = defaultdict(int)
 _complained: set[str] = set()
@@ -128,6 +131,36 @@ def _flags(flags: int) -> int:
 def size_limit() -> int:
     """How many bytes a folder may hold: KLEENE_CACHE_LIMIT, in megabytes."""
     return setting("KLEENE_CACHE_LIMIT", 512) * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a folder holds: modules of machine code, and how many bytes they have."""
+
+    modules: int
+    bytes: int
+
+
+def contents(folder: Path) -> Contents:
+    files = _own_files(folder)
+    return Contents(len({path.name.split(".")[0] for path, _ in files}), sum(size for _, size in files))
+
+
+def clear(folder: Path) -> None:
+    """Remove all machine code; nothing else that may lie there."""
+    for path, _ in _own_files(folder):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _own_files(folder: Path) -> list[tuple[Path, int]]:
+    found = []
+    for path in folder.iterdir():
+        with suppress(OSError):
+            status = path.lstat()
+            if path.name.endswith(_OURS) and _NAME.match(path.name) and stat.S_ISREG(status.st_mode):
+                found.append((path, status.st_size))
+    return found
 
 
 def evict(folder: Path) -> None:

@@ -89,6 +89,7 @@ class Layout:
     has_mask: list[bool] = field(default_factory=list)
     integers: list[int] = field(default_factory=list)
     floats: list[float] = field(default_factory=list)
+    derived: set[int] = field(default_factory=set)  # integers that the code needs whatever the query's numbers are
     strings: dict[int, str] = field(default_factory=dict)  # by their number among the integers
     needs_ranks: bool = False
     errors: list[ir.Expr] = field(default_factory=list)
@@ -115,17 +116,30 @@ class Layout:
         if -1000 <= value <= 1000:
             return str(value)
         for number, known in enumerate(self.integers):
-            if known == value and number not in self.strings:
+            if known == value and number in self.derived:
                 return f"ki[{number}]"
         if not SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
             raise NotExpressibleError(f"a number of more than 64 bits ({value})")
         self.integers.append(value)
+        self.derived.add(len(self.integers) - 1)
         return f"ki[{len(self.integers) - 1}]"
 
     def float_(self, value: float) -> str:
         for number, known in enumerate(self.floats):
             if (known == value and np.signbit(known) == np.signbit(value)) or (known != known and value != value):
                 return f"kf[{number}]"
+        self.floats.append(value)
+        return f"kf[{len(self.floats) - 1}]"
+
+    def given_integer(self, value: int) -> str:
+        """The code that reads a whole number of the query's own: queries that differ in such numbers share code.
+
+        Each has a place of its own, so that the code does not tell whether two of them are equal.
+        """
+        self.integers.append(value)
+        return f"ki[{len(self.integers) - 1}]"
+
+    def given_float(self, value: float) -> str:
         self.floats.append(value)
         return f"kf[{len(self.floats) - 1}]"
 

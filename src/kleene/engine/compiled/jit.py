@@ -46,6 +46,7 @@ _OPTIONS: dict[str, Any] = {
 }
 
 _loaded: OrderedDict[str, Kernels] = OrderedDict()  # what was of use last comes last
+_received: dict[tuple[str, str], bytes] = {}
 _looking = threading.Lock()
 _locks = [threading.Lock() for _ in range(64)]
 _helper_modules: set[str] = set()
@@ -83,11 +84,42 @@ def load(
 
 def is_cached(source: str, signatures: Mapping[str, str]) -> bool:
     """Whether machine code for the source is loaded or lies on disk, so that `load` is quick. Does not import numba."""
-    key = _key(source, signatures)
-    if key in _loaded:
+    if is_loaded(source, signatures):
         return True
     folder = cache_folder()
-    return folder is not None and all(stored_at(folder, key, name).is_file() for name in signatures)
+    return folder is not None and is_stored(source, signatures, folder)
+
+
+def is_stored(source: str, signatures: Mapping[str, str], folder: Path) -> bool:
+    """Whether machine code for the source lies in the folder, or came with the work."""
+    key = _key(source, signatures)
+    return all((key, name) in _received or stored_at(folder, key, name).is_file() for name in signatures)
+
+
+def key_of(source: str, signatures: Mapping[str, str]) -> str:
+    """What machine code for the source is kept under: a hash of all that it depends on."""
+    return _key(source, signatures)
+
+
+Code = Mapping[tuple[str, str], bytes]
+"""Machine code as it lies on disk, by its key and the name of the function."""
+
+
+def stored_code(source: str, signatures: Mapping[str, str]) -> Code:
+    """The machine code for the source as it lies on disk, to be sent to another process; nothing if there is none."""
+    key, folder = _key(source, signatures), cache_folder()
+    try:
+        return {} if folder is None else {(key, name): read(stored_at(folder, key, name)) for name in signatures}
+    except (OSError, ValueError):
+        return {}
+
+
+def receive(code: Code) -> None:
+    """Takes machine code that came with the work. It is of use if this processor and these libraries are the same.
+
+    The key says so: it is made anew here, from what there is here.
+    """
+    _received.update(code)
 
 
 def is_loaded(source: str, signatures: Mapping[str, str]) -> bool:
@@ -155,7 +187,7 @@ def _machine_code(
 
 def _stored(source: str, signatures: Mapping[str, str], key: str, folder: Path) -> dict[str, Callable[..., Any]] | None:
     try:
-        codes = {name: MachineCode.from_bytes(read(stored_at(folder, key, name))) for name in signatures}
+        codes = {name: MachineCode.from_bytes(_content(folder, key, name)) for name in signatures}
         kernels = _callables(codes, source, signatures, key, folder)
     except Exception:  # missing, damaged, made unreadable: whatever it is, compiling mends it
         return None
@@ -163,6 +195,11 @@ def _stored(source: str, signatures: Mapping[str, str], key: str, folder: Path) 
     for name in kernels:
         kernels[name]._cache_hits[signatures[name]] += 1
     return kernels
+
+
+def _content(folder: Path, key: str, name: str) -> bytes:
+    found = _received.get((key, name))
+    return read(stored_at(folder, key, name)) if found is None else found
 
 
 def _compiled(

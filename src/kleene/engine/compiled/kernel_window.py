@@ -47,7 +47,7 @@ class KernelWindow:
 
     def code(self, layout: Layout) -> str:
         """The code that reads its size."""
-        return layout.float_(self.float_size) if self.is_float else layout.integer(self.size)
+        return layout.given_float(self.float_size) if self.is_float else layout.given_integer(self.size)
 
     def function(self, layout: Layout, arguments: str, apart: str, time_apart: str) -> str:
         """The source of `in_window`; how far two rows are apart is code, for a window of events and for one of time."""

@@ -86,6 +86,10 @@ def signatures_in(source: str, results: Mapping[str, str], types: Mapping[str, s
 def _type_of(name: str, tuples: Mapping[str, str], types: Mapping[str, str]) -> str:
     if name in tuples:
         return f"Tuple(({', '.join(_type_of(part, {}, types) for part in tuples[name].split(', '))}))"
+    return type_of_argument(name, types)
+
+
+def type_of_argument(name: str, types: Mapping[str, str]) -> str:
     return types.get(name) or _TYPES.get(name, VECTOR)
 
 
@@ -117,10 +121,22 @@ class SharedLoops:
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name not in self._loaded:
             with _LOADING:
-                functions = _functions()
-                source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name, functions)))
-                self._loaded[name] = load(source, signatures_in(source, {name: "int64"}, {}), self.jit)[name]
+                self._loaded[name] = load(*shared_source(name), self.jit)[name]
         return self._loaded[name]
+
+
+def shared_source(name: str) -> tuple[str, dict[str, str]]:
+    """The source of a loop that is the same for every query, with those that it calls, and its signature."""
+    functions = _functions()
+    source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name, functions)))
+    return source, signatures_in(source, {name: "int64"}, {})
+
+
+def shared_names() -> list[str]:
+    """The loops that are the same for every query, without those that only serve others."""
+    functions = _functions()
+    serving = {name for other in functions for name in _needed(other, functions)[:-1]}
+    return [name for name in functions if name not in serving and f"def {name}(" not in template("walk")]
 
 
 @cache

@@ -65,10 +65,15 @@ def compiled(
     """Object code of the functions that have a signature. A function stands after those that it calls."""
     numba = untyped("numba")
     with _own_engine():
+        called = vars(module).get("CALLED", ())  # not inserted where they are called: they are long
         dispatchers: dict[str, Any] = {
             # What Python cannot call takes a third less time to compile.
             name: numba.njit(
-                **{**options, "no_cpython_wrapper": name not in signatures, "forceinline": name not in signatures}
+                **{
+                    **options,
+                    "no_cpython_wrapper": name not in signatures,
+                    "forceinline": name not in signatures and name not in called,
+                }
             )(function)
             for name, function in functions.items()
         }

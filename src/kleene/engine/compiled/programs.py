@@ -17,11 +17,13 @@ import numpy as np
 
 from kleene.automaton.model import Automaton
 from kleene.engine.budget import Budget
+from kleene.engine.compiled import background
 from kleene.engine.compiled.arrays.statuses import FIRST_ERROR
 from kleene.engine.compiled.code import HEADER, check_source
 from kleene.engine.compiled.columns import Layout
-from kleene.engine.compiled.jit import Kernels, load
+from kleene.engine.compiled.jit import Kernels, is_cached, load
 from kleene.engine.compiled.loading import assembled, signatures_in
+from kleene.engine.compiled.tiers import Tier, ask_for_loops, has_loops, not_by_tables, table_kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class GeneratedCode:
     source: str
     signatures: dict[str, str]
     layout: Layout
+
+    @property
+    def counts(self) -> tuple[Any | None, int]:
+        """The registers of a run, if there are any, and how many measures are computed."""
+        return getattr(self, "registers", None), len(getattr(self, "computed", ()))
 
 
 def made_of(
@@ -52,6 +59,7 @@ class Kernel(Generic[Generated]):
     generated: Generated
     functions: Kernels
     jit: bool
+    is_by_tables: bool = False
 
     def run(self, name: str, *arguments: Any) -> Any:
         """What the function gives back; an error if it is the number of one."""
@@ -64,6 +72,9 @@ class Kernel(Generic[Generated]):
 
 class Compiled(Generic[Generated]):
     """`jit` False runs the source as plain Python. `automaton` is the one that the source was made from, if any."""
+
+    tier = Tier.MACHINE
+    """How its kernels are run; whoever chooses the engine may set another."""
 
     def __init__(
         self, make: Callable[[frozenset[str]], Generated], jit: bool, automaton: Automaton | None = None
@@ -87,11 +98,58 @@ class Compiled(Generic[Generated]):
         return nullable in self._kernels
 
     def kernel(self, nullable: frozenset[str], budget: Budget | None = None) -> Kernel[Generated]:
+        """The kernels for such tables. They may be others next time, and go on with the same state."""
         with _MAKING:
-            if nullable not in self._kernels:
-                generated = self.generated(nullable)
-                self._kernels[nullable] = Kernel(generated, _loaded(generated, self.jit, budget), self.jit)
-            return self._kernels[nullable]
+            kernel = self._kernels.get(nullable)
+            if kernel is None or (kernel.is_by_tables and self.tier is Tier.AUTO and self._is_ready(kernel)):
+                kernel = self._kernels[nullable] = self._made(self.generated(nullable), budget)
+            return kernel
+
+    def tier_text(self, nullable: frozenset[str]) -> str:
+        """What would run now, and why."""
+        generated = self.generated(nullable)
+        told = generated.source, generated.signatures
+        match self.tier:
+            case _ if not self.jit:
+                return "the query's code, as plain Python"
+            case Tier.TABLES:
+                return "loops that serve every query, as requested"
+            case Tier.MACHINE:
+                return "machine code made for this query, as requested"
+        if generated.layout.called:
+            return "machine code made for this query, since it calls functions of your own"
+        if is_cached(*told):
+            return "machine code made for this query, which is at hand"
+        if not has_loops(generated.signatures):
+            return "machine code made for this query at the first call: 'kleene warm' was not run on this machine"
+        return "loops that serve every query, until machine code for this one was made in the background"
+
+    def _is_ready(self, kernel: Kernel[Generated]) -> bool:
+        return background.is_ready(kernel.generated.source, kernel.generated.signatures)
+
+    def _made(self, generated: Generated, budget: Budget | None) -> Kernel[Generated]:
+        by_tables = self._by_tables(generated)
+        if by_tables is not None:
+            return Kernel(generated, by_tables, self.jit, is_by_tables=True)
+        return Kernel(generated, _loaded(generated, self.jit, budget), self.jit)
+
+    def _by_tables(self, generated: Generated) -> Kernels | None:
+        """The kernels by tables, where these are wanted, or can answer sooner than machine code."""
+        if not self.jit or self.tier in (Tier.MACHINE, Tier.PLAIN) or generated.layout.called:
+            return None
+        told = generated.source, generated.signatures
+        if self.tier is Tier.AUTO:
+            if not background.is_on() or is_cached(*told):
+                return None
+            if not has_loops(generated.signatures):
+                ask_for_loops(generated.signatures)
+                return None
+        found = table_kernels(*told, generated.layout, *generated.counts)
+        if found is None and self.tier is Tier.TABLES:
+            raise not_by_tables()
+        if found is not None and self.tier is Tier.AUTO:
+            background.ask_for(*told)
+        return found
 
 
 def _loaded(generated: GeneratedCode, jit: bool, budget: Budget | None) -> Kernels:

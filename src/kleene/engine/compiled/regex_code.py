@@ -26,7 +26,7 @@ MOST_STATES = 62
 MANY, LEAF = 32, 4
 """So many partial matches are tried one by one before they are put into blocks, and so few in a block."""
 _RUN, _SHARED = ("ri", "rf"), ("shared_i", "shared_f")
-_NO_BLOCKS = """\
+NO_BLOCKS = """\
 def in_blocks(base, partial, ri, rf, zones, blocks):
     return 0, partial
 
@@ -105,7 +105,7 @@ class _Generator(PatternCode):
             "COUNT_COLUMN": self.registers.place(count)[1],
             "FREE_STATES": free_states(follow[:-1], dependent),
         }
-        blocks = template("regex_blocks") if in_blocks else _NO_BLOCKS
+        blocks = template("regex_blocks") if in_blocks else NO_BLOCKS
         parts = [constants_code(constants), *functions, template("regex"), blocks]
         made = made_of(parts, self.layout, {"classify": "void", "match_events": "int64"})
         return GeneratedRegex(

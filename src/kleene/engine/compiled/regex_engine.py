@@ -62,6 +62,7 @@ class RegexEngine(Compiled[GeneratedRegex]):
         """The one for blocks, where the starts so far were many for so long that making it pays."""
         is_many = self._tries > ENOUGH_TRIES and self._tries > MANY * self._events
         if self._in_blocks is not None and is_many:
+            self._in_blocks.tier = self.tier
             return self._in_blocks.kernel(nullable, budget)
         return self.kernel(nullable, budget)
 

@@ -40,7 +40,8 @@ class Files(InPlace):
     skipped: int
 
     def travelled(self, job: Job) -> DataFrame:
-        given = {field.name: getattr(piece, field.name) for piece in [self.task(job)] for field in fields(piece)}
+        piece = self.task(job)
+        given = {field.name: getattr(piece, field.name) for field in fields(piece) if field.init}
         task = FileTask(**given, reader=self.reader)
         return reading_frame(job.frame.sparkSession, self.reader, task, task.travelling)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from kleene.plan.plan import ByKey, Plan
 from kleene.spark.marks import GROUP
 from kleene.spark.output import Output
 from kleene.spark.reads import Reads
+from kleene.spark.shipping import ShippedCode
 from kleene.spark.tasks.groups import GroupMatcher, groups_of
 from kleene.spark.tasks.order import TaskOrder
 
@@ -38,6 +39,10 @@ class Task:
     plan: Plan
     reads: Reads
     output: Output
+    code: ShippedCode = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", ShippedCode(self.plan))
 
     @property
     def order(self) -> TaskOrder:
