@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
+from kleene.cache import cache_folder
 from kleene.cli import app
 from kleene.engine.compiled import warming
-from kleene.engine.compiled.code_folder import cache_folder
 
 
 @pytest.fixture

@@ -25,4 +25,4 @@ def forget(monkeypatch):
 
 
 def was_compiled(function):
-    return not function.stats.cache_hits
+    return not function.was_stored

@@ -6,16 +6,26 @@ from typing import Annotated
 
 import typer
 
+from kleene.api import match_recognize, pattern_window, regex, sase
+from kleene.cache import cache_folder, clear, contents, size_limit
 from kleene.cli.console import errors, note, say_plainly
-from kleene.engine.compiled.code_folder import cache_folder, clear, contents, size_limit
 from kleene.engine.compiled.warming import warm
 
 
 def warm_command() -> None:
     """Compile what every query needs, once for this machine, so that new queries answer at once. Takes a minute."""
     with errors():
+        keep_parsers()
         made, total = warm(lambda name, number, total: note(f"{number + 1} of {total}: {name}"))
         note(f"{made} of {total} loops were compiled, and lie in {cache_folder()}" if made else "all is there already")
+
+
+def keep_parsers() -> None:
+    """The parser of each language is kept once it was used."""
+    sase("EVENT A a")
+    match_recognize("ORDER BY t PATTERN (A) DEFINE A AS TRUE")
+    pattern_window("ORDER BY t ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A) DEFINE A AS TRUE")
+    regex(pattern="a", order_by="t", predicates={"a": "x > 1"}, output={"n": "Count()"})
 
 
 def cache_command(

@@ -13,11 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cache
-from importlib import resources
 from typing import Any
 
-from lark import Lark, Token, Transformer, Tree, UnexpectedCharacters, UnexpectedToken
+from lark import Token, Transformer, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.exceptions import VisitError
 from lark.tree import Meta
 from lark.visitors import v_args
@@ -28,6 +26,7 @@ from kleene.ir.options import MICROSECONDS, Window, WindowParameter, WindowUnit,
 from kleene.ir.own import NO_FUNCTIONS, Own, OwnAggregate, OwnFunction, takes
 from kleene.ir.paths import Step
 from kleene.lang.complaints import complaint, find_unclosed
+from kleene.lang.grammar import parser_of
 from kleene.schema import (
     BOOLEAN,
     DATE,
@@ -80,7 +79,7 @@ def build(builder: ExpressionBuilder, grammars: tuple[str, ...], start: str, tex
     if unclosed:
         raise unclosed
     try:
-        tree = _parser(grammars, start).parse(parsed)
+        tree = parser_of(grammars, start).parse(parsed)
         builder.look_through(tree)
         return builder.transform(tree)
     except (UnexpectedCharacters, UnexpectedToken) as error:
@@ -106,13 +105,6 @@ def _check_characters(source: SourceText, text: str) -> None:
             f"the text has {tokens:,} words and signs; a query may have {MOST_TOKENS:,}",
             hint="Write it shorter, or split it into several queries.",
         )
-
-
-@cache
-def _parser(grammars: tuple[str, ...], start: str) -> Lark:
-    folder = resources.files("kleene.lang")
-    text = "\n".join(folder.joinpath(f"{name}.lark").read_text(encoding="utf-8") for name in grammars)
-    return Lark(text, start=start, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 
 def _nested_too_deep() -> QuerySyntaxError:

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from code_folders import FIVE, SIGNATURES, SUM, forget, was_compiled
-from kleene.engine.compiled import code_folder, jit
+from kleene import cache
+from kleene.engine.compiled import jit
 from kleene.errors import KleeneWarning
 
 pytestmark = [
@@ -60,7 +61,7 @@ def test_folder_that_cannot_be_made_is_replaced_by_a_private_one(temporary):
 @pytest.mark.filterwarnings("ignore:KLEENE_CACHE_DIR")
 def test_nothing_can_be_written(temporary, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(temporary / "missing" / "too"))
-    monkeypatch.setattr(code_folder, "_problem_with", lambda folder: "is not there")
+    monkeypatch.setattr(cache, "_problem_with", lambda folder: "is not there")
     assert jit.cache_folder() is None
     assert not jit.is_cached(SUM, SIGNATURES)
     assert jit.load(SUM, SIGNATURES)["total"](FIVE) == 5
@@ -170,7 +171,7 @@ class Planted:
 def test_no_pickle_is_loaded(folder, monkeypatch):
     jit.load(SUM, SIGNATURES)
     (stored,) = folder.glob("*.bin")
-    stored.write_bytes(code_folder.sealed(pickle.dumps(Planted())))
+    stored.write_bytes(cache.sealed(pickle.dumps(Planted())))
     forget(monkeypatch)
     assert was_compiled(jit.load(SUM, SIGNATURES)["total"])
     assert not (folder / "executed").exists()
@@ -193,25 +194,25 @@ def test_folder_above_its_limit_loses_what_was_of_use_least_recently(folder, mon
     file_of(folder, "old.py", 10, 400)
     file_of(folder, "older.py", 10, 200)
     new, foreign = file_of(folder, "new.f.bin", 450_000, 10), file_of(folder, "notes.txt", 10, 10**9)
-    code_folder.evict(folder)
+    cache.evict(folder)
     assert {path.name for path in folder.iterdir()} == {"old.f.bin", "old.py", "new.f.bin", "notes.txt"}
     assert (older.exists(), old.exists(), new.exists(), foreign.exists()) == (False, True, True, True)
 
 
 def test_drafts_of_long_ago_are_removed(folder):
     jit.cache_folder()
-    file_of(folder, "a.f.bin.1.tmp", 10, 2 * code_folder.DAY)
+    file_of(folder, "a.f.bin.1.tmp", 10, 2 * cache.DAY)
     young = file_of(folder, "a.f.bin.2.tmp", 10, 60)
-    code_folder.evict(folder)
+    cache.evict(folder)
     assert list(folder.iterdir()) == [young]
 
 
 def test_writing_looks_at_the_size_now_and_then(folder, monkeypatch):
     looks = []
-    monkeypatch.setattr(code_folder, "evict", looks.append)
+    monkeypatch.setattr(cache, "evict", looks.append)
     jit.cache_folder()
-    for number in range(code_folder._WRITES_BETWEEN_LOOKS + 1):
-        code_folder.write(folder / f"{number}.f.bin", b"")
+    for number in range(cache._WRITES_BETWEEN_LOOKS + 1):
+        cache.write(folder / f"{number}.f.bin", b"")
     assert looks == [folder, folder]
 
 
@@ -221,7 +222,7 @@ def test_loading_marks_a_file_as_used(folder, monkeypatch):
     os.utime(stored, (0, 0))
     forget(monkeypatch)
     assert not was_compiled(jit.load(SUM, SIGNATURES)["total"])
-    assert time.time() - stored.stat().st_mtime < code_folder.DAY
+    assert time.time() - stored.stat().st_mtime < cache.DAY
 
 
 def test_files_that_vanish_while_they_are_looked_at(folder, monkeypatch):
@@ -229,11 +230,11 @@ def test_files_that_vanish_while_they_are_looked_at(folder, monkeypatch):
     jit.cache_folder()
     file_of(folder, "a.f.bin", 10, 10)
     monkeypatch.setattr(os, "unlink", lambda path: (_ for _ in ()).throw(FileNotFoundError(path)))
-    code_folder.evict(folder)
-    code_folder.evict(folder / "missing")
+    cache.evict(folder)
+    cache.evict(folder / "missing")
 
 
 def test_limit_that_is_no_number_is_named(monkeypatch):
     monkeypatch.setenv("KLEENE_CACHE_LIMIT", "large")
     with pytest.warns(KleeneWarning, match="KLEENE_CACHE_LIMIT is 'large', which is not a whole number, so 512"):
-        assert code_folder.size_limit() == 512_000_000
+        assert cache.size_limit() == 512_000_000

@@ -13,10 +13,10 @@ import kleene
 from agreement import EXAMPLES, disagreement, sase_examples
 from flat_options import call_of
 from kleene.api import prepare
+from kleene.cache import cache_folder, stored_at
 from kleene.engine.choice import compiled_engine
 from kleene.engine.code_of_plan import code_of
 from kleene.engine.compiled import background, jit, programs
-from kleene.engine.compiled.code_folder import cache_folder, stored_at
 from kleene.engine.compiled.tables.generic import kernel_of, needed_for
 from kleene.engine.compiled.tiers import table_kernels
 from kleene.spark.shipping import ShippedCode

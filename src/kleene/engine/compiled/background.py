@@ -22,7 +22,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from kleene.engine.compiled.code_folder import cache_folder
+from kleene.cache import cache_folder
 from kleene.engine.compiled.jit import is_stored, key_of, load
 
 SWITCH = "KLEENE_BACKGROUND"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import linecache
 import os
@@ -26,15 +27,17 @@ from pathlib import Path
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
+from kleene.cache import cache_folder, read, setting, source_at, stored_at, write, write_source
 from kleene.engine.compiled.checked import checked
-from kleene.engine.compiled.code_folder import cache_folder, read, setting, source_at, stored_at, write, write_source
-from kleene.engine.compiled.machine_code import MachineCode, callable_of, untyped
-from kleene.engine.compiled.machine_code import compiled as machine_code_of
+from kleene.engine.compiled.entry import Signature
+from kleene.engine.compiled.machine_code import MachineCode, NativeFunction
+from kleene.engine.compiled.untyped import untyped
 
 Kernels = Mapping[str, Callable[..., Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# "numpy": a float divided by zero is inf or nan, as in the columns, and costs no test in the loop. Nobody calls from C.
+# "numpy": a float divided by zero is inf or nan, as in the columns, and costs no test in the loop. Nobody calls numba's
+# wrappers: the way in is our own, so that a process that only runs machine code need not import numba.
 # KLEENE_CHECK_BOUNDS is for tests: whatever reads or writes beside an array is an IndexError, at some cost, with "1" in
 # machine code, with "plain" in plain Python.
 _CHECKS = os.environ.get("KLEENE_CHECK_BOUNDS")
@@ -43,6 +46,7 @@ _OPTIONS: dict[str, Any] = {
     "boundscheck": _CHECKS == "1",
     "nogil": True,
     "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
 }
 
 _loaded: OrderedDict[str, Kernels] = OrderedDict()  # what was of use last comes last
@@ -154,9 +158,9 @@ def _remember(key: str, kernels: Kernels) -> None:
         _loaded[key] = kernels
         while len(_loaded) > max(1, setting("KLEENE_CODE_LIMIT", 128)):
             _, forgotten = _loaded.popitem(last=False)
-            functions: list[Any] = list(forgotten.values())
-            for function in functions:
-                linecache.cache.pop(function.__code__.co_filename, None)
+            for function in forgotten.values():
+                if isinstance(function, FunctionType):  # as plain Python
+                    linecache.cache.pop(function.__code__.co_filename, None)
 
 
 # ---- from source to functions
@@ -176,7 +180,7 @@ def _plain(
 def _machine_code(
     source: str, signatures: Mapping[str, str], key: str, called: Mapping[str, Any] | None = None
 ) -> dict[str, Callable[..., Any]]:
-    if untyped("numba").config.DISABLE_JIT:
+    if _is_switched_off():
         return _plain(source, signatures, key, called)
     if called:
         return _compiled(source, signatures, key, None, called)
@@ -185,15 +189,19 @@ def _machine_code(
     return found or _compiled(source, signatures, key, folder)
 
 
+def _is_switched_off() -> bool:
+    """Whether numba is to compile nothing; it is not imported just to be asked."""
+    numba: Any = sys.modules.get("numba")
+    return bool(numba.config.DISABLE_JIT) if numba else os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
 def _stored(source: str, signatures: Mapping[str, str], key: str, folder: Path) -> dict[str, Callable[..., Any]] | None:
     try:
         codes = {name: MachineCode.from_bytes(_content(folder, key, name)) for name in signatures}
-        kernels = _callables(codes, source, signatures, key, folder)
+        kernels = _callables(codes, signatures, was_stored=True)
     except Exception:  # missing, damaged, made unreadable: whatever it is, compiling mends it
         return None
     write_source(source_at(folder, key), source)
-    for name in kernels:
-        kernels[name]._cache_hits[signatures[name]] += 1
     return kernels
 
 
@@ -209,37 +217,34 @@ def _compiled(
     folder: Path | None,
     called: Mapping[str, Any] | None = None,
 ) -> dict[str, Callable[..., Any]]:
+    from kleene.engine.compiled.compiler import compiled
+
     _register_helpers()
-    module = _executed(source, f"kleene_generated_{key}", _filename(folder, key))
+    filename = str(source_at(folder, key)) if folder else f"<kleene {key}>"
+    module = _executed(source, f"kleene_generated_{key}", filename)
     functions = _functions_of(module)
     vars(module).update(called or {})
     sys.modules[module.__name__] = module  # numba looks there for the globals of a function
     try:
-        codes = machine_code_of(module, functions, signatures, _options(module))
+        codes = compiled(module, functions, signatures, _options(module))
     finally:
-        del sys.modules[module.__name__]
+        del sys.modules[module.__name__], linecache.cache[filename]
     if folder:
         write_source(source_at(folder, key), source)
-        for name in [name for name, code in codes.items() if code.is_plain]:
+        for name, code in codes.items():
             with suppress(Exception):  # a full disk, a folder that is gone: the function works all the same
-                write(stored_at(folder, key, name), codes[name].to_bytes())
-    return _callables(codes, source, signatures, key, folder)
+                write(stored_at(folder, key, name), code.to_bytes())
+    return _callables(codes, signatures, was_stored=False)
 
 
 def _callables(
-    codes: Mapping[str, MachineCode], source: str, signatures: Mapping[str, str], key: str, folder: Path | None
-) -> dict[str, Any]:
-    module = _executed(source, f"kleene_generated_{key}", _filename(folder, key))
-    functions = _functions_of(module)
-    return {name: callable_of(codes[name], functions[name], signatures[name], _options(module)) for name in signatures}
+    codes: Mapping[str, MachineCode], signatures: Mapping[str, str], was_stored: bool
+) -> dict[str, Callable[..., Any]]:
+    return {name: NativeFunction(codes[name], Signature.parse(signatures[name]), was_stored) for name in signatures}
 
 
 def _options(module: ModuleType) -> dict[str, Any]:
     return _OPTIONS if vars(module).get("ALLOCATES", True) else {**_OPTIONS, "_nrt": False}
-
-
-def _filename(folder: Path | None, key: str) -> str:
-    return str(source_at(folder, key)) if folder else f"<kleene {key}>"
 
 
 def _executed(source: str, name: str, filename: str) -> ModuleType:
@@ -284,8 +289,9 @@ def _key_of(source: str, signatures: tuple[tuple[str, str], ...]) -> str:
 def _dependencies(source: str) -> list[tuple[str, str]]:
     """Names and texts of the modules that the source imports from, and of those that its helpers import from."""
     tree = ast.parse(source)
-    imports: list[ast.stmt] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    exec(compile(ast.Module(imports, type_ignores=[]), "<imports>", "exec", dont_inherit=True), {})
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            importlib.import_module(node.module)
     texts: dict[str, str] = {}
     waiting = list(_imported(tree))
     while waiting:

@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from kleene.engine.compiled.machine_code import untyped
+from kleene.engine.compiled.untyped import untyped
 from kleene.errors import printable
 
 

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
+from kleene.cache import cache_folder
 from kleene.engine.compiled import background
-from kleene.engine.compiled.code_folder import cache_folder
 from kleene.engine.compiled.columns import Layout
 from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.jit import Kernels, is_loaded, is_stored

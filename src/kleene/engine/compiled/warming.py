@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kleene.engine.compiled.code_folder import cache_folder
+from kleene.cache import cache_folder
 from kleene.engine.compiled.jit import is_stored, load
 from kleene.engine.compiled.loading import shared_names, shared_source
 from kleene.engine.compiled.tables.generic import all_sources

@@ -1,4 +1,4 @@
-"""The folder in which machine code waits for the next process: where it is, who may write there, how large it grows.
+"""The folder in which machine code and parsers wait for the next process: who may write there, and how large it grows.
 
 Whoever can write there decides what we execute, so every folder, named or not, belongs to the user alone, and so does
 every file that is read. A checksum tells damage from a whole file. It has no key: whoever could forge a file could read
