@@ -71,7 +71,7 @@ ARROWS = {
         "visible",
         "watching",
     },
-    "program": {"api", "call", "engine", "plan", "options", "analysis", "lang", "ir", "errors", "watching"},
+    "programs": {"api", "call", "engine", "plan", "options", "analysis", "lang", "ir", "errors", "watching"},
     "sqltext": {"lang", "analysis", "ir", "errors", "source", "schema"},
     "spark": {
         "sqltext",
@@ -100,7 +100,7 @@ ARROWS = {
     "cli": {
         "cache",
         "api",
-        "program",
+        "programs",
         "options",
         "files",
         "schema_text",
@@ -176,9 +176,15 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 def test_import_kleene_is_light() -> None:
     heavy = "numba pyspark matplotlib pandas typer duckdb sqlglot"
-    code = f"import sys, kleene; print([name for name in '{heavy}'.split() if name in sys.modules])"
+    code = f"""
+import sys, kleene
+print("pyarrow" in sys.modules)
+for name in kleene.__all__:
+    getattr(kleene, name)
+print([name for name in '{heavy}'.split() if name in sys.modules])
+"""
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.split() == ["False", "[]"]
 
 
 def test_public_names_are_sorted_and_exist() -> None:
@@ -186,6 +192,17 @@ def test_public_names_are_sorted_and_exist() -> None:
 
     assert kleene.__all__ == sorted(kleene.__all__)
     assert all(hasattr(kleene, name) for name in kleene.__all__)
+    assert set(kleene.__all__) <= set(dir(kleene))
+    with pytest.raises(AttributeError, match="module 'kleene' has no attribute 'sasee'"):
+        kleene.sasee  # noqa: B018
+
+
+def test_no_module_is_called_like_a_public_name() -> None:
+    """Whoever imported such a module first would find it in place of what is public."""
+    import kleene
+
+    modules = {path.stem for path in PACKAGE.iterdir()}
+    assert not modules & set(kleene.__all__)
 
 
 def test_missing_spark_is_reported_with_its_install_line() -> None:

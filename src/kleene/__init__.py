@@ -1,34 +1,42 @@
-"""Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together."""
+"""Kleene finds patterns in event data: sequences, repetitions and absences of events that belong together.
 
-from kleene.api import (
-    Progress,
-    Query,
-    expand,
-    last_notes,
-    match_recognize,
-    pattern_window,
-    regex,
-    register,
-    sase,
-    scan,
-    sql,
-    stream_metrics,
-)
-from kleene.errors import (
-    AnalysisError,
-    ExecutionError,
-    KleeneError,
-    KleeneWarning,
-    LimitError,
-    QuerySyntaxError,
-    SchemaError,
-    SnapshotError,
-    UnsupportedError,
-)
-from kleene.ir.own import aggregate, function
-from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
-from kleene.program import Program, program
-from kleene.watching import show_progress
+A public name is imported when it is first used: a command that prints its help, or a task on a cluster that only runs
+an engine, does not wait for parsers and planners.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kleene.api import (
+        Progress,
+        Query,
+        expand,
+        last_notes,
+        match_recognize,
+        pattern_window,
+        regex,
+        register,
+        sase,
+        scan,
+        sql,
+        stream_metrics,
+    )
+    from kleene.errors import (
+        AnalysisError,
+        ExecutionError,
+        KleeneError,
+        KleeneWarning,
+        LimitError,
+        QuerySyntaxError,
+        SchemaError,
+        SnapshotError,
+        UnsupportedError,
+    )
+    from kleene.ir.own import aggregate, function
+    from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
+    from kleene.programs import Program, program
+    from kleene.watching import show_progress
 
 __all__ = [
     "AnalysisError",
@@ -63,3 +71,25 @@ __all__ = [
     "stream_metrics",
 ]
 __version__ = "0.1.0"
+
+_HOMES = {
+    "errors": "AnalysisError ExecutionError KleeneError KleeneWarning LimitError QuerySyntaxError SchemaError "
+    "SnapshotError UnsupportedError",
+    "ir.own": "aggregate function",
+    "options": "EngineOptions Schema SparkOptions StreamOptions",
+    "programs": "Program program",
+    "watching": "show_progress",
+}
+"""The modules of public names; what is not here is in `api`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'kleene' has no attribute '{name}'")
+    home = next((module for module, names in _HOMES.items() if name in names.split()), "api")
+    found = globals()[name] = getattr(import_module(f"kleene.{home}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

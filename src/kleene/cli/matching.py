@@ -26,7 +26,7 @@ from kleene.errors import (
 )
 from kleene.files import write_arrow
 from kleene.ir.pattern import variables_in
-from kleene.program import Program
+from kleene.programs import Program
 from kleene.watching import show_progress
 
 IN_PROCESS_BELOW = 256 << 20

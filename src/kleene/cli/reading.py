@@ -21,7 +21,7 @@ from kleene.files import EventFiles, Form, find_files, read_arrow
 from kleene.files.found import is_text
 from kleene.ir.written import Written
 from kleene.options.schema import Schema, schema_of_pairs
-from kleene.program import Program, program, with_values
+from kleene.programs import Program, program, with_values
 from kleene.schema_text import told_types
 
 Inputs: TypeAlias = EventFiles | dict[str, EventFiles]

@@ -21,7 +21,7 @@ from kleene.cli.reading import Inputs, parts_of
 from kleene.cli.showing import Screen
 from kleene.errors import SchemaError, UnsupportedError, printable
 from kleene.files.writing import json_text
-from kleene.program import Program
+from kleene.programs import Program
 from kleene.show import match_table, stream_view
 from kleene.visible import visible
 

@@ -40,7 +40,7 @@ from kleene.errors import UnsupportedError
 from kleene.files import checked_zone
 from kleene.options import EngineOptions, StreamOptions
 from kleene.options.stream import BUCKETS
-from kleene.program import Program
+from kleene.programs import Program
 from kleene.schema_text import parse_schema
 from kleene.show import explanation
 from kleene.visible import visible

@@ -282,13 +282,15 @@ def _key(source: str, signatures: Mapping[str, str]) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _key_of(source: str, signatures: tuple[tuple[str, str], ...]) -> str:
-    parts = (source, signatures, _dependencies(source), _OPTIONS, _platform())
+    # What a module imports stands before its functions.
+    parts = (source, signatures, _dependencies(source.partition("\ndef ")[0]), _OPTIONS, _platform())
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
-def _dependencies(source: str) -> list[tuple[str, str]]:
-    """Names and texts of the modules that the source imports from, and of those that its helpers import from."""
-    tree = ast.parse(source)
+@functools.lru_cache(maxsize=64)
+def _dependencies(head: str) -> list[tuple[str, str]]:
+    """Names and texts of the modules that a source imports from, and of those that its helpers import from."""
+    tree = ast.parse(head)
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module:
             importlib.import_module(node.module)

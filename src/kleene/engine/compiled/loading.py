@@ -128,14 +128,14 @@ class SharedLoops:
 def shared_source(name: str) -> tuple[str, dict[str, str]]:
     """The source of a loop that is the same for every query, with those that it calls, and its signature."""
     functions = _functions()
-    source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name, functions)))
+    source = assembled("ALLOCATES = False", (functions[needed] for needed in _needed(name)))
     return source, signatures_in(source, {name: "int64"}, {})
 
 
 def shared_names() -> list[str]:
     """The loops that are the same for every query, without those that only serve others."""
     functions = _functions()
-    serving = {name for other in functions for name in _needed(other, functions)[:-1]}
+    serving = {name for other in functions for name in _needed(other)[:-1]}
     return [name for name in functions if name not in serving and f"def {name}(" not in template("walk")]
 
 
@@ -151,7 +151,10 @@ def _functions() -> dict[str, str]:
     return {part.removeprefix("def ").split("(")[0]: part for part in parts}
 
 
-def _needed(name: str, functions: dict[str, str]) -> list[str]:
+@cache
+def _needed(name: str) -> list[str]:
     """The function and those that it calls, which come first."""
-    called = [other for other in functions if other != name and re.search(rf"\b{other}\(", functions[name])]
-    return [*dict.fromkeys(needed for other in called for needed in _needed(other, functions)), name]
+    functions = _functions()
+    words = set(re.findall(r"\b\w+(?=\()", functions[name]))
+    called = [other for other in functions if other != name and other in words]
+    return [*dict.fromkeys(needed for other in called for needed in _needed(other)), name]
