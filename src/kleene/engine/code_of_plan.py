@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from kleene.cache import cache_folder
 from kleene.engine.choice import choose
 from kleene.engine.compiled import background
 from kleene.engine.compiled.jit import Code, receive, stored_code
 from kleene.engine.compiled.programs import GeneratedCode
-from kleene.engine.compiled.tables.generic import needed_for, source_of_any
+from kleene.engine.compiled.warming import once_for_a_machine
 from kleene.plan.plan import Plan
 
 __all__ = ["Code", "code_of", "receive_in_task"]
 
 
 def code_of(plan: Plan) -> Code:
-    """What lies on disk here: code made for the query, and the loops that serve every query.
+    """What lies on disk here: code made for the query, and the loops that every query shares.
 
     What was not made for the query yet is asked for, so that the next job has it.
     """
@@ -25,8 +27,21 @@ def code_of(plan: Plan) -> Code:
         if not own:
             background.ask_for(generated.source, generated.signatures)
         found |= own
-        for name in needed_for(generated.signatures):
-            found |= stored_code(*source_of_any(name))
+    return {**found, **_loops()}
+
+
+_complete: dict[Path | None, Code] = {}
+
+
+def _loops() -> Code:
+    """The loops that every query shares, as far as they were made; `kleene warm` makes all of them."""
+    folder = cache_folder()
+    if folder in _complete:
+        return _complete[folder]
+    sources = once_for_a_machine().values()
+    found = {key: code for told in sources for key, code in stored_code(*told).items()}
+    if len(found) == len(sources):
+        _complete[folder] = found
     return found
 
 

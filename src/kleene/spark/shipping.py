@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import marshal
+import zlib
 from typing import Any
 
 from kleene.engine.code_of_plan import Code, code_of, receive_in_task
@@ -19,7 +21,7 @@ class ShippedCode:
         self._plan = plan
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (self._code(),)
+        return _received, (zlib.compress(marshal.dumps(dict(self._code())), level=1),)
 
     def _code(self) -> Code:
         if self._plan is None:
@@ -30,6 +32,6 @@ class ShippedCode:
             return {}
 
 
-def _received(code: Code) -> ShippedCode:
-    receive_in_task(code)
+def _received(code: bytes) -> ShippedCode:
+    receive_in_task(marshal.loads(zlib.decompress(code)))
     return ShippedCode()

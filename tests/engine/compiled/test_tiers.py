@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
+import subprocess
+import sys
 import time
 
 import pyarrow as pa
@@ -90,6 +93,32 @@ def test_tasks_take_the_code_that_comes_with_them(monkeypatch) -> None:
     assert {(key, name) for name in generated.signatures} <= set(received)
     assert received == code_of(plan)
     assert not background._asks  # a task has nothing made
+
+
+def test_an_executor_that_has_nothing_compiles_nothing(tmp_path) -> None:
+    chance = random.Random(3)
+    table = pa.table({"t": range(20_000), "x": [chance.random() for _ in range(20_000)]})
+    expected = FALLS.match(table, engine="tables")  # makes the loops, as `kleene warm` does
+    plan = prepare(call_of(FALLS.definition), table)[1]
+    (tmp_path / "sent").write_bytes(pickle.dumps(ShippedCode(plan)))
+    with pa.OSFile(str(tmp_path / "table"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    code = f"""
+import pickle, sys
+import pyarrow as pa
+import kleene
+pickle.loads(open("sent", "rb").read())
+query = kleene.match_recognize({FALLS.definition.source.text!r})
+found = query.match(pa.ipc.open_file("table").read_all())
+print(found.num_rows, "numba" in sys.modules)
+"""
+    environment = {**os.environ, background.SWITCH: "1", "KLEENE_CACHE_DIR": str(tmp_path / "empty")}
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert told.stderr == ""
+    assert told.stdout.split() == [str(expected.num_rows), "False"]
+    assert not [path.name for path in (tmp_path / "empty").glob("*.bin") if "parser" not in path.name]
 
 
 def test_queries_that_differ_in_numbers_share_code() -> None:

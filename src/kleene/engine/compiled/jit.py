@@ -119,10 +119,12 @@ def stored_code(source: str, signatures: Mapping[str, str]) -> Code:
 
 
 def receive(code: Code) -> None:
-    """Takes machine code that came with the work. It is of use if this processor and these libraries are the same.
+    """Takes machine code that came with the work, in place of what came before.
 
-    The key says so: it is made anew here, from what there is here.
+    It is of use if this processor and these libraries are the same. The key says so: it is made anew here, from what
+    there is here.
     """
+    _received.clear()
     _received.update(code)
 
 

@@ -22,7 +22,7 @@ def warm(on_made: Callable[[str, int, int], None] | None = None) -> tuple[int, i
             "machine code cannot be kept: no folder can be written to",
             hint="Name one of your own with the environment variable KLEENE_CACHE_DIR.",
         )
-    sources = {**{name: shared_source(name) for name in shared_names()}, **all_sources()}
+    sources = once_for_a_machine()
     made = 0
     for number, (name, (source, signatures)) in enumerate(sources.items()):
         if on_made is not None:
@@ -31,3 +31,8 @@ def warm(on_made: Callable[[str, int, int], None] | None = None) -> tuple[int, i
             load(source, signatures)
             made += 1
     return made, len(sources)
+
+
+def once_for_a_machine() -> dict[str, tuple[str, dict[str, str]]]:
+    """The loops that every query shares: their sources and signatures, by name."""
+    return {**{name: shared_source(name) for name in shared_names()}, **all_sources()}
