@@ -121,12 +121,47 @@ print(found.num_rows, "numba" in sys.modules)
     assert not [path.name for path in (tmp_path / "empty").glob("*.bin") if "parser" not in path.name]
 
 
-def test_queries_that_differ_in_numbers_share_code() -> None:
-    texts = (
-        "PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x + 5 AND a.x < 5 WITHIN 10",
-        "PATTERN SEQ(C c, D d) WHERE [k] AND d.x > c.x + 5000 AND c.x < 7 WITHIN 5000",
-    )
+SAME_SHAPE = {
+    "numbers, windows and names of types": (
+        kleene.sase("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x + 5 AND a.x < 5 WITHIN 10"),
+        kleene.sase("PATTERN SEQ(C c, D d) WHERE [k] AND d.x > c.x + 5000 AND c.x < 7 WITHIN 5000"),
+    ),
+    "numbers of events": (
+        kleene.sase("PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match(a, b[]) { [k] } WITHIN 10 events"),
+        kleene.sase("PATTERN SEQ(C c, D+ d[]) WHERE skip_till_next_match(c, d[]) { [k] } WITHIN 20 events"),
+    ),
+    "lengths": (
+        kleene.match_recognize("ORDER BY t MEASURES count(*) AS n PATTERN (A B+) MAXLENGTH 5 DEFINE B AS x > 2"),
+        kleene.match_recognize("ORDER BY t MEASURES count(*) AS n PATTERN (A B+) MAXLENGTH 50 DEFINE B AS x > 3"),
+    ),
+    "parameters": (
+        kleene.sase("PATTERN SEQ(A a, B b) WHERE a.x < 5 AND b.x = 8 WITHIN 3"),
+        kleene.sase("PATTERN SEQ(A a, B b) WHERE a.x < 6 AND b.x = 8 WITHIN 4"),
+    ),
+}
+
+
+@pytest.mark.parametrize("difference", SAME_SHAPE)
+def test_queries_that_differ_in_values_share_code(difference) -> None:
     events = pa.table({"type": ["A", "B", "C", "D"], "t": range(4), "k": [1] * 4, "x": [1, 9, 1, 9]})
-    plans = [prepare(call_of(kleene.sase(text).definition, order_by="t"), events)[1] for text in texts]
+    plans = [
+        prepare(call_of(query.definition, order_by=None if "ORDER BY" in repr(query) else "t"), events)[1]
+        for query in SAME_SHAPE[difference]
+    ]
     one, other = (compiled_engine(plan, True).generated(frozenset()).source for plan in plans)
     assert one == other
+
+
+@pytest.mark.parametrize(("age", "is_made"), [(0.0, False), (background.LONGEST + 1, True)])
+def test_what_another_process_is_making_is_left_to_it(age, is_made, monkeypatch) -> None:
+    source, signatures = f"def f(a):\n    return a + {int(age)}\n", {"f": "int64(int64)"}
+    made = []
+    monkeypatch.setattr(background, "load", lambda *told: made.append(told))
+    note = cache_folder() / f"{jit.key_of(source, signatures)}.making"
+    note.touch()
+    begun = time.time() - age
+    os.utime(note, (begun, begun))
+    background._make(source, signatures)
+    assert bool(made) == is_made
+    assert note.exists() != is_made, "whoever made it removes the note"
+    note.unlink(missing_ok=True)

@@ -248,7 +248,7 @@ class _Generator(PatternCode):
             "REMEMBERS": self._remembers(looks),
             "RUN_VARIABLES": run_variables,
             "REGISTERS": len(self.registers.all),
-            "MOST_ROWS": -1 if definition.max_length is None else min(definition.max_length, 2**62),
+            "MOST_ROWS_AT": -1 if definition.max_length is None else self._place(min(definition.max_length, 2**62)),
             "WINDOW_IN_TIME": in_time,
             "SKIP": _SKIPS[after.skip],
             "SKIP_TARGET": mask,
@@ -259,6 +259,11 @@ class _Generator(PatternCode):
             "LOOK_AHEAD": ahead,
         }
         return constants_code(constants)
+
+    def _place(self, number: int) -> int:
+        """Where the number stands among those that kernels are given."""
+        self.layout.given_integer(number)
+        return len(self.layout.integers) - 1
 
     def _remembers(self, looks: bool) -> bool:
         """A pattern that is one sequence costs little from each start as it is.

@@ -9,8 +9,8 @@ REMEMBERS = False
 REGISTERS = 0
 RUN_VARIABLES = 0
 """A bit for each variable whose condition does."""
-MOST_ROWS = -1
-"""MAXLENGTH; -1 for none."""
+MOST_ROWS_AT = -1
+"""Where MAXLENGTH stands among the whole numbers of the query; -1 if it has none."""
 SKIP = 0
 """AFTER MATCH SKIP, as `arrays/row_automaton.py` numbers it."""
 SKIP_TARGET = 0

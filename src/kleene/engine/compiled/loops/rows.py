@@ -20,7 +20,7 @@ from kleene.engine.compiled.loops.row_formulas import *
 
 def may_take(start, row, depth, seen_end, rows, times, ki, kf):
     """Whether a row that is not there yet could still belong to a match from `start`."""
-    if MOST_ROWS >= 0 and depth >= MOST_ROWS:
+    if MOST_ROWS_AT >= 0 and depth >= ki[MOST_ROWS_AT]:
         return False
     if WINDOW_IN_TIME and row >= seen_end:
         # Behind the times of all rows stands the time that the stream has come to, if that is known.
@@ -194,7 +194,8 @@ def search(st, groups, bits, times, automaton, failed, frames, stack, matched, s
                     if following & next_bits[target] == 0:
                         edge += 1
                         continue
-                if (MOST_ROWS >= 0 and depth >= MOST_ROWS) or not in_window(start, row, times, ki, kf):
+                is_full = MOST_ROWS_AT >= 0 and depth >= ki[MOST_ROWS_AT]
+                if is_full or not in_window(start, row, times, ki, kf):
                     if REMEMBERS:
                         stack_open[depth] = 1
                     edge += 1
