@@ -118,7 +118,7 @@ bench-scans: check-java $(STAMP) ## Measure files matched where they lie: in pro
 bench-spark: check-java $(STAMP) ## Measure jobs on Spark: beside the floor, beside loops by hand, ranges, memory, growth @ long
 	$(BIN)/python benchmarks/spark.py
 
-bench-start: $(STAMP) ## Measure new queries: the first call of a process, a hundred rules, the tiers side by side @ 10 minutes
+bench-start: check-java $(STAMP) ## Measure new queries: the first call of a process, a hundred rules, the tiers side by side, two workers @ 10 minutes
 	$(BIN)/python benchmarks/start.py
 
 bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency @ long

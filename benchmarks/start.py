@@ -163,9 +163,9 @@ def workloads(rows: int) -> Iterator[tuple[str, Callable[[str], Any]]]:
     """Queries of RIP, of the template of SASE+, and the four questions: a name, and a call by an engine."""
     import kleene
     from kernels import STOCKS, stock_query
-    from kleene.datasets import stock_ticks, uniform_prices
     from local_questions import QUESTIONS
     from local_questions import events as user_events
+    from streams import stock_ticks, uniform_prices
     from workloads import RIP, rip_clause
 
     def call(query: kleene.Query, table: pa.Table) -> Callable[[str], Any]:
