@@ -19,7 +19,7 @@ from kleene.api import prepare
 from kleene.cache import cache_folder, stored_at
 from kleene.engine.choice import compiled_engine
 from kleene.engine.code_of_plan import code_of
-from kleene.engine.compiled import background, jit, programs
+from kleene.engine.compiled import background, background_process, jit, programs
 from kleene.engine.compiled.tables.generic import kernel_of, needed_for
 from kleene.engine.compiled.tiers import table_kernels
 from kleene.spark.shipping import ShippedCode
@@ -152,16 +152,16 @@ def test_queries_that_differ_in_values_share_code(difference) -> None:
     assert one == other
 
 
-@pytest.mark.parametrize(("age", "is_made"), [(0.0, False), (background.LONGEST + 1, True)])
+@pytest.mark.parametrize(("age", "is_made"), [(0.0, False), (background_process.LONGEST + 1, True)])
 def test_what_another_process_is_making_is_left_to_it(age, is_made, monkeypatch) -> None:
     source, signatures = f"def f(a):\n    return a + {int(age)}\n", {"f": "int64(int64)"}
     made = []
-    monkeypatch.setattr(background, "load", lambda *told: made.append(told))
+    monkeypatch.setattr(jit, "load", lambda *told: made.append(told))
     note = cache_folder() / f"{jit.key_of(source, signatures)}.making"
     note.touch()
     begun = time.time() - age
     os.utime(note, (begun, begun))
-    background._make(source, signatures)
+    background_process.make(source, signatures)
     assert bool(made) == is_made
     assert note.exists() != is_made, "whoever made it removes the note"
     note.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ A process and not a thread: numba holds Python's lock while it compiles, and wou
 No two processes make the same code at a time: whoever begins leaves a note in the cache folder, which is old after a
 while. The process ends with the one that started it; what it has not finished is begun anew when it is wanted again.
 
-`python -m kleene.engine.compiled.background` is that process: it reads one order a line, and answers with its key.
+The process is `background_process.py`, which reads one order a line.
 """
 
 from __future__ import annotations
@@ -15,20 +15,15 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 from kleene.cache import cache_folder
-from kleene.engine.compiled.jit import is_stored, key_of, load
+from kleene.engine.compiled.jit import is_stored, key_of
 
 SWITCH = "KLEENE_BACKGROUND"
 """With "0", nothing is made in the background: a query waits for its machine code, as with engine='compiled'."""
-LONGEST = 300.0
-"""Seconds after which a note of somebody who compiles is no longer believed."""
 _LOCK = threading.Lock()
 _asked: set[str] = set()
 _asks = True
@@ -69,7 +64,7 @@ def _running() -> subprocess.Popen[str] | None:
         environment = {**os.environ, SWITCH: "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             _process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-m", f"{__name__}_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -99,45 +94,3 @@ def _end(process: subprocess.Popen[str], owner: int) -> None:
     with suppress(OSError, subprocess.TimeoutExpired):
         process.kill()
         process.wait(1.0)
-
-
-# ---- the process itself
-
-
-def _serve() -> None:
-    with suppress(OSError, AttributeError):
-        os.nice(19)
-    for line in sys.stdin:
-        order: dict[str, Any] = json.loads(line)
-        with suppress(Exception):  # whoever waits goes on without it
-            _make(order["source"], order["signatures"])
-
-
-def _make(source: str, signatures: dict[str, str]) -> None:
-    folder = cache_folder()
-    if folder is None or is_stored(source, signatures, folder):
-        return
-    note = folder / f"{key_of(source, signatures)}.making"
-    if not _begun(note):
-        return
-    try:
-        load(source, signatures)
-    finally:
-        note.unlink(missing_ok=True)
-
-
-def _begun(note: Path) -> bool:
-    """Whether nobody else is making it."""
-    try:
-        os.close(os.open(note, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        with suppress(OSError):
-            if time.time() - note.stat().st_mtime > LONGEST:
-                note.touch()
-                return True
-        return False
-    return True
-
-
-if __name__ == "__main__":
-    _serve()
