@@ -453,16 +453,19 @@ class Code:
         if operator not in ("=", "!="):
             text = left if left.type == STRING else right
             codes = [self.comparable(code, text) for code in codes]
-        if FLOAT in (left.type, right.type):
-            for side, code in zip((left, right), codes, strict=True):
-                if side.type == FLOAT and not isinstance(side, ir.Literal):
-                    null = _either(null, f"({code} != {code})")
+        nan = None
+        for side, code in zip((left, right), codes, strict=True):
+            if side.type == FLOAT and not isinstance(side, ir.Literal):
+                nan = _either(nan, f"({code} != {code})")
         bad = _either(sides[0].bad, sides[1].bad)
-        first, second = codes
-        true, false = f"({first} {_SIGNS[operator]} {second})", f"({first} {_OPPOSITE[operator]} {second})"
         if null is not None:
             null = self.temp(null)
-            true, false = f"(not {null} and {true})", f"(not {null} and {false})"
+        first, second = codes
+        true, false = (
+            # Beside NaN all signs but this one are false by themselves.
+            _unless(_either(null, nan) if sign == "!=" else null, f"({first} {sign} {second})")
+            for sign in (_SIGNS[operator], _OPPOSITE[operator])
+        )
         return _guarded(Truth(true, false), bad)
 
     def _compared(self, side: ir.Expr, reader: Reader) -> Scalar:
@@ -824,6 +827,10 @@ def _either(left: str | None, right: str | None) -> str | None:
     if left is None or right is None or left == right:
         return left if left is not None else right
     return f"({left} or {right})"
+
+
+def _unless(unknown: str | None, test: str) -> str:
+    return test if unknown is None else f"(not {unknown} and {test})"
 
 
 def _chosen(test: str, left: str | None, right: str | None) -> str | None:
