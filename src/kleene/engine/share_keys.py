@@ -20,7 +20,7 @@ from kleene.engine.compiled.batches import partition_codes
 from kleene.engine.compiled.columns import Array, not_read_only
 from kleene.engine.compiled.loading import SharedLoops
 from kleene.engine.needs import SKIPPING, type_column_of
-from kleene.engine.texts import TextArrays, WordedTexts
+from kleene.engine.texts import PaddedTexts, TextArrays
 from kleene.ir.options import WindowUnit
 from kleene.plan.plan import ByKey, Plan
 
@@ -125,8 +125,8 @@ def _named_texts(texts: pa.Array, words: Sequence[str], loops: SharedLoops) -> t
     use, kinds, found = np.empty(len(texts), np.int32), np.empty(len(texts), np.int32), 0
     is_missing = texts.is_null().to_numpy(zero_copy_only=False).astype(np.uint8) if texts.null_count else _NO_BYTES
     named = TextArrays.of(pa.array(words, pa.string())).copied()
-    wanted = named.offsets, named.words, np.empty(len(words), np.int64)
-    for part in TextArrays.of(texts).in_words():
+    wanted = named.offsets, named.bytes, np.empty(len(words), np.int64), _MASKS
+    for part in TextArrays.of(texts).padded():
         missing = is_missing[part.first : part.first + len(part)]
         count = loops["rows_of_words"](*_read(part), missing, *wanted, use[found:], kinds[found:])
         if part.first:
@@ -142,10 +142,12 @@ def _named_texts_plainly(texts: pa.Array, words: Sequence[str], _: SharedLoops) 
 
 
 _NO_BYTES = np.empty(0, np.uint8)
+_MASKS = np.array([*((1 << 8 * count) - 1 for count in range(8)), *([-1] * 8)], np.int64)
+"""Ones for the first bytes of a word, by how many there are; padded, so that any four bits are a place in it."""
 
 
-def _read(texts: WordedTexts) -> tuple[Array, Array]:
-    return not_read_only(texts.offsets), not_read_only(texts.words)
+def _read(texts: PaddedTexts) -> tuple[Array, Array]:
+    return not_read_only(texts.offsets), not_read_only(texts.bytes)
 
 
 # --- keys ---
