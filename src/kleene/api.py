@@ -588,18 +588,21 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
     Row patterns get the keys that they compute. For a large table, statistics that were not given are measured.
     """
     if is_row_pattern(call.definition):
-        rows_source = open_rows(events, call.definition)
+        rows_source = open_rows(events, call.definition, call.threads)
         rows = _analyzed_rows(call.definition, rows_source.schema, rows_source.schema.hidden)
         warn(category_notes(call.definition, call.order, rows_source.ordered))
         plan = call.plan(rows)
         there = rows_source.columns.names
         table = rows_source.read(columns_read(rows, there, ()) or there[:1])  # a column tells how many rows there are
-        return sorted_rows(rows, with_computed_keys(rows, table)), plan
-    opened = open_together if isinstance(events, Together) else open_events
-    source = opened(events, call.order, call.type_column, call.definition, call.schema)
+        return sorted_rows(rows, with_computed_keys(rows, table), call.threads), plan
+    if isinstance(events, Together):
+        source = open_together(events, call.order, call.type_column, call.definition, call.schema)
+    else:
+        source = open_events(events, call.order, call.type_column, call.definition, call.schema, call.threads)
     query = _analyzed(call.definition, source.schema, source.order.order_by)
     warn(category_notes(call.definition, call.order, source.ordered))
-    table = in_order(source.read(columns_read(query, source.columns.names, source.order.columns)), source.order)
+    read = source.read(columns_read(query, source.columns.names, source.order.columns))
+    table = in_order(read, source.order, call.threads)
     is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"
     plan = call.plan(query, sampled_statistics(table, query) if is_sampled else None)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)

@@ -38,7 +38,7 @@ ROWS_AT_ONCE = 1 << 18
 """About so many events a share has where there are more of them: what belongs to them fits into the cache."""
 SMALL = 64
 """A partition is small if so many of its size make a share."""
-AT_ONCE = 1 << 15
+AT_ONCE = 1 << 17
 """So many rows are moved together, column by column: their places stay in the cache."""
 MANY_OF_A_KEY = 8
 """With fewer events of a key on the average, there is nothing to gain from having them together."""
@@ -151,10 +151,11 @@ def _stands_by_key(plan: Plan, sizes: Array, by_ends: bool) -> bool:
     share together when it is searched.
     """
     assert isinstance(plan.split, ByKey)
-    if int(sizes.sum()) < MANY_OF_A_KEY * len(sizes):
+    if int(sizes.sum()) < MANY_OF_A_KEY * len(sizes) or plan.split.is_implied:
         return False
-    is_sequence = plan.pipeline is not None and plan.pipeline.is_sequence and not plan.split.is_implied
-    return is_sequence or (by_ends and len(sizes) <= MANY_KEYS)
+    if plan.pipeline is not None and plan.pipeline.is_sequence:
+        return True
+    return by_ends and len(sizes) <= MANY_KEYS
 
 
 def _arranged_by_key(
