@@ -119,10 +119,12 @@ def open_events(
     definition: QueryDefinition | None = None,
     given: Schema | None = None,
     threads: int = 1,
+    coded: frozenset[str] = frozenset(),
 ) -> EventSource:
     """The events of a SASE query, or of any query where none is named; only the columns that it reads must be in order.
 
     `given` says which attributes the events of each type in a table have. So many `threads` check what is read.
+    Columns of `coded`, which are dictionaries of texts, are read as such.
 
     >>> source = open_events(pa.table({"type": ["B", "A"], "t": [2, 1]}), OrderKey(("t",)), "type")
     >>> source.schema.type_column, source.read(["t"]).to_pydict()
@@ -138,7 +140,7 @@ def open_events(
         }
         hidden = frozenset(added for _, names in opened.values() for added in names)
         return _several({name: source for name, (source, _) in opened.items()}, order, used, hidden)
-    source, hidden = _opened(events, "the input", order, definition, used, threads)
+    source, hidden = _opened(events, "the input", order, definition, used, threads, coded)
     columns = source.columns
     schema = schema_of_table(columns, checked_type_column(columns, type_column), order.columns, given, hidden)
     return EventSource(columns, schema, order, _masked(source.read, schema), source.ordered)
@@ -157,12 +159,17 @@ def _masked(read: Callable[[Sequence[str]], pa.Table], schema: EventSchema) -> C
     return masked
 
 
-def open_rows(events: object, definition: QueryDefinition | None = None, threads: int = 1) -> EventSource:
+def open_rows(
+    events: object,
+    definition: QueryDefinition | None = None,
+    threads: int = 1,
+    coded: frozenset[str] = frozenset(),
+) -> EventSource:
     """A table for a row pattern, which brings its own order and knows no event types."""
     if isinstance(events, Mapping):
         raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the table itself.")
     used = mentioned_names(definition, OrderKey(()))
-    source, hidden = _opened(events, "the input", None, definition, used, threads)
+    source, hidden = _opened(events, "the input", None, definition, used, threads, coded)
     schema = EventSchema(attributes_of(source.columns), hidden=hidden)
     return EventSource(source.columns, schema, OrderKey(()), source.read, source.ordered)
 
@@ -218,13 +225,14 @@ def _opened(
     definition: QueryDefinition | None,
     used: Mentioned | None,
     threads: int,
+    coded: frozenset[str] = frozenset(),
 ) -> tuple[Source, frozenset[str]]:
     """The source with parts of nested columns as columns, all of them plain; and which columns were added so."""
     source = make_source(events, what, used)
     check_names(source.columns.names, what)
     named = [*(() if order is None else map(Mention, order.columns))]
     nested = nested_columns([*named, *(() if definition is None else mentions(definition))], source.columns)
-    source = _plain(with_nested(source, nested), what, threads)
+    source = _plain(with_nested(source, nested), what, threads, coded)
     added = frozenset(item.name for item in nested)
     if order is not None:
         check_order_columns(order, source.columns.names, what, source.hint, added)
@@ -259,7 +267,7 @@ def check_input_names(inputs: Mapping[Any, object]) -> None:
             )
 
 
-def _plain(source: Source, what: str, threads: int) -> Source:
+def _plain(source: Source, what: str, threads: int, coded: frozenset[str]) -> Source:
     """The source, encodings and string variants made plain; an error names the column that cannot be read."""
 
     def read(names: Sequence[str]) -> pa.Table:
@@ -270,14 +278,17 @@ def _plain(source: Source, what: str, threads: int) -> Source:
         except Exception as error:  # what holds the events is somebody else's code
             raise SchemaError(f"{what} cannot be read: {type(error).__name__}: {first_line(error)}") from None
         columns = zip(names, table.columns, strict=True)
-        return pa.table([_plain_column(column, name, threads) for name, column in columns], names)
+        return pa.table([_plain_column(column, name, threads, name in coded) for name, column in columns], names)
 
     columns = pa.schema([pa.field(column.name, unencoded_type(column.type)) for column in source.columns])
     return Source(columns, read, source.hint, source.ordered)
 
 
-def _plain_column(column: pa.ChunkedArray, name: str, threads: int) -> pa.ChunkedArray:
+def _plain_column(column: pa.ChunkedArray, name: str, threads: int, is_coded: bool) -> pa.ChunkedArray:
     try:
+        if is_coded:
+            check_texts(pa.chunked_array([chunk.dictionary for chunk in column.chunks], pa.string()))
+            return column
         plain = unencoded(column)
         if pa.types.is_string(plain.type):
             check_texts(plain, threads)
