@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from kleene.engine.several import TYPE_FIELD, column_or_nulls, schema_of_inputs,
 from kleene.engine.sorting import sorted_table
 from kleene.engine.sources import Source, first_line, make_source
 from kleene.engine.texts import check_texts
-from kleene.engine.unencoded import unencoded, unencoded_type
+from kleene.engine.unencoded import coded_texts, unencoded, unencoded_type
 from kleene.errors import KleeneError, SchemaError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
@@ -72,6 +72,13 @@ class EventSource:
     ordered: frozenset[str] = frozenset()  # categories with an order of their own
 
 
+class AllNames:
+    """As if it held every name."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Mentioned:
     """The names of columns that a query and its call use; those of `folded` in any case of letters."""
@@ -119,12 +126,12 @@ def open_events(
     definition: QueryDefinition | None = None,
     given: Schema | None = None,
     threads: int = 1,
-    coded: frozenset[str] = frozenset(),
+    coded: Container[str] = (),
 ) -> EventSource:
     """The events of a SASE query, or of any query where none is named; only the columns that it reads must be in order.
 
     `given` says which attributes the events of each type in a table have. So many `threads` check what is read.
-    Columns of `coded`, which are dictionaries of texts, are read as such.
+    Columns of `coded` that are dictionaries of a few texts are read as such.
 
     >>> source = open_events(pa.table({"type": ["B", "A"], "t": [2, 1]}), OrderKey(("t",)), "type")
     >>> source.schema.type_column, source.read(["t"]).to_pydict()
@@ -163,7 +170,7 @@ def open_rows(
     events: object,
     definition: QueryDefinition | None = None,
     threads: int = 1,
-    coded: frozenset[str] = frozenset(),
+    coded: Container[str] = (),
 ) -> EventSource:
     """A table for a row pattern, which brings its own order and knows no event types."""
     if isinstance(events, Mapping):
@@ -225,7 +232,7 @@ def _opened(
     definition: QueryDefinition | None,
     used: Mentioned | None,
     threads: int,
-    coded: frozenset[str] = frozenset(),
+    coded: Container[str] = (),
 ) -> tuple[Source, frozenset[str]]:
     """The source with parts of nested columns as columns, all of them plain; and which columns were added so."""
     source = make_source(events, what, used)
@@ -267,7 +274,7 @@ def check_input_names(inputs: Mapping[Any, object]) -> None:
             )
 
 
-def _plain(source: Source, what: str, threads: int, coded: frozenset[str]) -> Source:
+def _plain(source: Source, what: str, threads: int, coded: Container[str]) -> Source:
     """The source, encodings and string variants made plain; an error names the column that cannot be read."""
 
     def read(names: Sequence[str]) -> pa.Table:
@@ -286,9 +293,10 @@ def _plain(source: Source, what: str, threads: int, coded: frozenset[str]) -> So
 
 def _plain_column(column: pa.ChunkedArray, name: str, threads: int, is_coded: bool) -> pa.ChunkedArray:
     try:
-        if is_coded:
-            check_texts(pa.chunked_array([chunk.dictionary for chunk in column.chunks], pa.string()))
-            return column
+        codes = coded_texts(column) if is_coded else None
+        if codes is not None:
+            check_texts(pa.chunked_array([chunk.dictionary for chunk in codes.chunks], pa.string()))
+            return codes
         plain = unencoded(column)
         if pa.types.is_string(plain.type):
             check_texts(plain, threads)

@@ -26,6 +26,7 @@ from kleene.engine.row_ends import Packed, packed_matches, searched_columns, tab
 from kleene.engine.run import Runner
 from kleene.engine.share_keys import Result, Workers
 from kleene.engine.shares import Cut, cut_by_key
+from kleene.engine.unencoded import with_texts
 from kleene.plan.plan import Plan
 
 
@@ -116,7 +117,8 @@ class ByEnds:
         assert isinstance(self.maker.plan.query, AnalyzedRowPattern)
         matches = sum(len(part.last) for part in made)
         budget.hold("its result, put in order", 8 * (self.table.num_rows + matches * len(self.maker.schema)))
-        return table_of_matches(self.maker.plan.query, self.table, made, shared_loops(self.engine.jit), workers)
+        loops = shared_loops(self.engine.jit)
+        return table_of_matches(self.maker.plan.query, self.table, self.maker.schema, made, loops, workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ def choose_layout(
             return InShares(maker, cut, engine.jit)
     if workers.count == 1 or maker.id_columns is not None:
         return None
+    table = with_texts(table)
+    is_one = has_one_key(maker.plan, table)
     ranges = cut_by_range(maker.plan, table, workers, maker.nullable, is_one)
     if isinstance(ranges, str):
         return None

@@ -35,7 +35,6 @@ from kleene.engine.compiled.row_engine import MOST_STATES, RowEngine
 from kleene.engine.compiled.row_search import Search
 from kleene.engine.output import as_schema, values_at
 from kleene.engine.plain_rows import Ends, is_plain_query, plain_columns
-from kleene.engine.row_output import row_output_schema
 from kleene.engine.share_keys import Workers, one_array
 from kleene.engine.shares import Share
 from kleene.engine.tasks import grouped_by
@@ -114,10 +113,15 @@ def joined(parts: Sequence[Packed]) -> Packed:
 
 
 def table_of_matches(
-    query: AnalyzedRowPattern, table: pa.Table, found: Sequence[Packed], loops: SharedLoops, workers: Workers
+    query: AnalyzedRowPattern,
+    table: pa.Table,
+    schema: pa.Schema,
+    found: Sequence[Packed],
+    loops: SharedLoops,
+    workers: Workers,
 ) -> pa.Table:
-    """The rows of all matches, in output order."""
-    count, schema = sum(len(part.last) for part in found), row_output_schema(query, table.schema)
+    """The rows of all matches, in output order and with the columns of the schema."""
+    count = sum(len(part.last) for part in found)
     if count * FEW < table.num_rows:
         few = joined(found)
         order = np.argsort(few.last, kind="stable")

@@ -13,11 +13,12 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn, analyze_row_pattern, is_row_pattern
 from kleene.call import Call
 from kleene.engine.inputs import EventSource, category_notes, in_order, open_events, open_rows
-from kleene.engine.needs import columns_read
+from kleene.engine.needs import codable_columns, columns_read
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.sampling import sampled_statistics
 from kleene.engine.sources import Source
 from kleene.engine.tasks import order_times
+from kleene.engine.unencoded import CODES
 from kleene.plan.plan import Plan
 from kleene.scanning.blocks import Block
 from kleene.scanning.scan import NO_NAMES, Scan
@@ -43,6 +44,9 @@ class Opened:
     def table(self, blocks: Sequence[Block] | None = None, coded: frozenset[str] = NO_NAMES) -> pa.Table:
         """The events of the blocks as the input has them, keys computed; columns of `coded` as codes of their words."""
         table = _source(self.call, self.scan, blocks, coded).read(self.names)
+        for number, field in enumerate(table.schema):
+            if field.name in coded and field.type != CODES:  # all pieces must have the same types
+                table = table.set_column(number, field.name, table.column(number).dictionary_encode())
         return table if isinstance(self.query, AnalyzedQuery) else with_computed_keys(self.query, table)
 
     def tables(self, blocks: Sequence[Block], rows_at_once: int) -> Iterator[pa.Table]:
@@ -87,15 +91,11 @@ class Opened:
     @property
     def coded(self) -> frozenset[str]:
         """Columns of types and keys that stay numbers of words from the files to the engine."""
-        query, schema = self.query, self.query.schema
-        if isinstance(query, AnalyzedRowPattern):
-            names = set(query.partition_by) if not query.computed else set()
-        else:
-            names = {*query.key, *(() if schema is None or schema.type_column is None else (schema.type_column,))}
-        is_masked = schema is not None and schema.by_type is not None
-        if is_masked or self.scan.is_text or self.call.engine.name == "reference":
+        is_computed = isinstance(self.query, AnalyzedRowPattern) and bool(self.query.computed)
+        if is_computed or self.call.schema is not None or self.scan.is_text or self.call.engine.name == "reference":
             return NO_NAMES
-        return frozenset(name for name in names.difference(self.order_columns) if self.scan.few_words(name))
+        names = codable_columns(self.query).difference(self.order_columns)
+        return frozenset(name for name in names if self.scan.few_words(name))
 
     def plan(self) -> Plan:
         """The plan; what it must know of the events is measured on the first of them."""

@@ -14,6 +14,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from kleene.engine.sources import Source
+from kleene.engine.unencoded import CODES
 from kleene.errors import SchemaError, UnsupportedError, listed, printable, shown
 from kleene.files import FileKind
 from kleene.files.found import is_text
@@ -34,7 +35,6 @@ from kleene.scanning.found import Found, ScanFile, find, named
 
 Report = Callable[[int, int, str], None]
 NO_NAMES = frozenset[str]()
-CODES = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
