@@ -33,8 +33,16 @@ from kleene.engine import compressed
 from kleene.engine.choice import SMALL
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.event_types import type_notes
-from kleene.engine.inputs import category_notes, check_order_columns, in_order, make_order_key, open_events, open_rows
-from kleene.engine.needs import columns_read
+from kleene.engine.inputs import (
+    AllNames,
+    category_notes,
+    check_order_columns,
+    in_order,
+    make_order_key,
+    open_events,
+    open_rows,
+)
+from kleene.engine.needs import codable_columns, columns_read
 from kleene.engine.progress import PreparedQuery
 from kleene.engine.progress_kinds import progress_of
 from kleene.engine.rows import sorted_rows, with_computed_keys
@@ -44,6 +52,7 @@ from kleene.engine.threads import run
 from kleene.engine.ties import tie_notes
 from kleene.engine.together import Together, open_together
 from kleene.engine.totals.groups import totals_table
+from kleene.engine.unencoded import with_texts
 from kleene.errors import AnalysisError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
 from kleene.ir.own import Own, own_functions
@@ -162,7 +171,7 @@ class Query:
         if place is not Input.TABLE:
             found = spark_module("job").make_job(call, as_spark(events)).matches()
             return found.pandas_api() if is_pandas_on_spark(events) else found
-        table, plan = prepare(call, events)
+        table, plan = prepare(call, events, keeps_codes=True)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         with watched("matching"):
             matches = run(plan, table, id_columns=id_columns(call, plan, table))
@@ -582,24 +591,32 @@ def definition_text(definition: QueryDefinition) -> str:
 _analyzed, _analyzed_rows = remembered(analyze), remembered(analyze_row_pattern)
 
 
-def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Plan]:
+def prepare(call: Call, events: Any, samples: bool = True, keeps_codes: bool = False) -> tuple[pa.Table, Plan]:
     """The events in their order, and the plan for them.
 
     Row patterns get the keys that they compute. For a large table, statistics that were not given are measured.
+    `keeps_codes`: whether types and keys that come as dictionaries of texts may stay so.
     """
+    is_coded = keeps_codes and call.schema is None and not call.match_id and call.engine.name != "reference"
+    coded = AllNames() if is_coded else ()
     if is_row_pattern(call.definition):
-        rows_source = open_rows(events, call.definition)
+        rows_source = open_rows(events, call.definition, call.threads, coded)
         rows = _analyzed_rows(call.definition, rows_source.schema, rows_source.schema.hidden)
         warn(category_notes(call.definition, call.order, rows_source.ordered))
         plan = call.plan(rows)
         there = rows_source.columns.names
         table = rows_source.read(columns_read(rows, there, ()) or there[:1])  # a column tells how many rows there are
-        return sorted_rows(rows, with_computed_keys(rows, table)), plan
-    opened = open_together if isinstance(events, Together) else open_events
-    source = opened(events, call.order, call.type_column, call.definition, call.schema)
+        table = with_computed_keys(rows, with_texts(table, () if rows.computed else codable_columns(rows)))
+        return sorted_rows(rows, table, call.threads), plan
+    if isinstance(events, Together):
+        source = open_together(events, call.order, call.type_column, call.definition, call.schema)
+    else:
+        source = open_events(events, call.order, call.type_column, call.definition, call.schema, call.threads, coded)
     query = _analyzed(call.definition, source.schema, source.order.order_by)
     warn(category_notes(call.definition, call.order, source.ordered))
-    table = in_order(source.read(columns_read(query, source.columns.names, source.order.columns)), source.order)
+    read = source.read(columns_read(query, source.columns.names, source.order.columns))
+    may_stay = codable_columns(query).difference(source.order.columns)
+    table = in_order(with_texts(read, may_stay), source.order, call.threads)
     is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"
     plan = call.plan(query, sampled_statistics(table, query) if is_sampled else None)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)

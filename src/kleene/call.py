@@ -21,7 +21,7 @@ from kleene.ir.query import Measure, QueryDefinition
 from kleene.lang.parameters import bind
 from kleene.lang.totals import grouping, totals
 from kleene.options.checks import checked_choice, checked_flag
-from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options
+from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options, usable_cores
 from kleene.options.schema import Schema, schema_option
 from kleene.options.spark import SparkOptions, spark_options
 from kleene.options.statistics import Statistics
@@ -62,6 +62,11 @@ class Call:
     spark: SparkOptions | None = None
     stream: StreamOptions | None = None
     schema: Schema | None = None  # the attributes of event types
+
+    @property
+    def threads(self) -> int:
+        """How many threads read and match events in this process."""
+        return usable_cores() if self.engine.threads is None else self.engine.threads
 
     def plan(self, query: AnalyzedQuery | AnalyzedRowPattern, measured: Statistics | None = None) -> Plan:
         """The plan; statistics that were measured fill in for those that were not given."""

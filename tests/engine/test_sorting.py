@@ -6,13 +6,16 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kleene.analysis.row_pattern import SortColumn
-from kleene.engine.sorting import sorted_table, table_in_order
+from kleene.engine import stretches
+from kleene.engine.sorting import differ_from_next, sorted_table, table_in_order
+from kleene.engine.texts import check_texts
 
 VALUES: dict[str, tuple[Any, Any]] = {
     "whole numbers": (1, 2),
@@ -49,3 +52,31 @@ def test_several_keys_in_either_direction(rows: list[tuple[int, int | None]], fi
     sign = {True: -1, False: 1}
     wanted = sorted(rows, key=lambda row: (sign[first] * row[0], row[1] is None, sign[second] * (row[1] or 0)))
     assert [(row["a"], row["b"]) for row in found] == wanted
+
+
+def test_stretches_that_threads_check_tell_what_the_whole_column_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "LEAST_ROWS", 5)
+    chance, told = np.random.default_rng(5), set()
+    for _ in range(200):
+        values = np.sort(chance.integers(0, 400, 20))
+        if chance.random() < 0.5:  # at a border, or anywhere
+            values[chance.choice([6, 7, 13, 14, chance.integers(20)])] = chance.integers(400)
+        column = pa.chunked_array([values]) if chance.random() < 0.5 else pa.chunked_array([values[:8], values[8:]])
+        table = pa.table({"t": column})
+        found = sorted_table(table, ("t",), threads=3)
+        assert found.column("t").to_pylist() == sorted(values.tolist())
+        assert (found is table) == bool((values[1:] >= values[:-1]).all())
+        differ = bool((values[1:] != values[:-1]).all())
+        assert differ_from_next(column, threads=3) == differ
+        told.add((found is table, differ))
+    assert len(told) == 4
+
+
+def test_texts_are_checked_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "LEAST_ROWS", 5)
+    for wrong in range(12):
+        values = [b"text"] * 12
+        check_texts(pa.chunked_array([pa.array(values, pa.binary()).view(pa.string())]), threads=3)
+        values[wrong] = b"\xff"
+        with pytest.raises(pa.ArrowInvalid):
+            check_texts(pa.chunked_array([pa.array(values, pa.binary()).view(pa.string())]), threads=3)

@@ -61,12 +61,12 @@ def test_texts_are_told_by_their_words(has_nulls: bool) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 1, 8])
-def test_words_never_end_behind_the_bytes(offset: int) -> None:
+def test_eight_bytes_can_be_read_behind_every_text(offset: int) -> None:
     whole = b"x" * offset + "".join(TEXTS).encode()
     texts = pa.array(TEXTS)
     parts = [None, texts.buffers()[1], pa.py_buffer(whole).slice(offset)]
     held = TextArrays.of(pa.Array.from_buffers(pa.string(), len(TEXTS), parts))
-    worded = held.in_words()
-    assert sum(map(len, worded)) == len(TEXTS)
-    for part in worded:
-        assert part.offsets[-1] // 8 + 1 < len(part.words)
+    padded = held.padded()
+    assert sum(map(len, padded)) == len(TEXTS)
+    for part in padded:
+        assert part.offsets[-1] + 8 <= len(part.bytes)

@@ -8,13 +8,14 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import kleene
 from case_files import near
 from flat_options import call_of
 from kleene.api import prepare
-from kleene.engine import layouts, plain_rows, range_shares, results, shares, threads
+from kleene.engine import layouts, plain_rows, range_shares, results, row_ends, shares, threads
 from kleene.engine.threads import run, why_together
 from kleene.ir.options import Window, WindowUnit
 from kleene.plan.plan import Plan
@@ -200,7 +201,7 @@ def test_whatever_holds_the_events(name: str, held: str, layouts_used: list[obje
         found = query.match(table, order_by=order, engine=kleene.EngineOptions(engine, threads=count))
         assert found.schema == expected.schema
         assert found.to_pylist() == expected.to_pylist()
-    assert all(isinstance(used, layouts.InShares) for used in layouts_used)
+    assert all(isinstance(used, layouts.ByEnds if name == "rows" else layouts.InShares) for used in layouts_used)
     assert len(layouts_used) == 2
 
 
@@ -236,3 +237,41 @@ def test_rows_of_ends_are_those_of_measures(monkeypatch: pytest.MonkeyPatch) -> 
                 assert found.equals(query.match(table, engine="reference")), clause
     assert sum(one is not None for one in made) > 10
     assert any(one is None for one in made)  # empty matches, and several that end at one row
+
+
+@pytest.mark.parametrize("few", [0, 16])
+@pytest.mark.parametrize("many_keys", [0, 1 << 15])
+def test_rows_of_a_whole_table_are_made_of_the_ends_that_shares_give(
+    few: int, many_keys: int, layouts_used: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(shares, "MANY_KEYS", many_keys)  # with more, shares put their keys together
+    monkeypatch.setattr(row_ends, "FEW", few)  # with 0, no matches are few enough to be sorted
+    monkeypatch.setattr(row_ends, "AT_ONCE", 70)
+    table = with_nulls("type")(some_events(400))
+    v = table.column("v")
+    columns = {
+        "small": v.cast(pa.int8()),
+        "is_odd": pc.equal(v, 3),
+        "exact": v.cast(pa.decimal128(38, 2)),
+        "day": v.cast(pa.int32()).cast(pa.date32()),
+    }
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    clauses = [
+        "PATTERN (A B*) DEFINE B AS B.v < PREV(B.v)",
+        "PATTERN (A B{3,}) WITHIN 40 DEFINE B AS B.t - FIRST(A.t) < 900",
+        "PATTERN (A B) DEFINE A AS k = 'key 7' OR k = 'key 9'",
+        "PATTERN (A B)",
+        "PATTERN (A B) DEFINE A AS A.v > 100",
+    ]
+    for clause in clauses:
+        query = kleene.match_recognize(
+            f"""PARTITION BY k ORDER BY t MEASURES FIRST(t) AS a, LAST(type) AS b, v AS c, COUNT(*) AS n,
+                MATCH_NUMBER() AS m, FIRST(small) AS s, LAST(is_odd) AS o, LAST(exact) AS e, FIRST(day) AS d {clause}"""
+        )
+        expected = query.match(table, engine="reference")
+        for count in (1, 3):
+            assert query.match(table, engine=kleene.EngineOptions("generated", threads=count)).equals(expected), clause
+    assert all(isinstance(used, layouts.ByEnds) for used in layouts_used)
+    assert len(layouts_used) == 2 * len(clauses)

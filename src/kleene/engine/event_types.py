@@ -50,6 +50,8 @@ class MissingTypes:
         if self._column is None or not self._missing or not table.num_rows:
             return
         column = table.column(self._column)
+        if pa.types.is_dictionary(column.type):  # its words occur in the file, if not in this piece
+            column = pa.chunked_array([chunk.dictionary for chunk in column.chunks], column.type.value_type)
         if not pa.types.is_string(column.type):
             self._missing = []
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from kleene.engine.several import TYPE_FIELD, column_or_nulls, schema_of_inputs,
 from kleene.engine.sorting import sorted_table
 from kleene.engine.sources import Source, first_line, make_source
 from kleene.engine.texts import check_texts
-from kleene.engine.unencoded import unencoded, unencoded_type
+from kleene.engine.unencoded import coded_texts, unencoded, unencoded_type
 from kleene.errors import KleeneError, SchemaError, did_you_mean, listed, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
@@ -72,6 +72,13 @@ class EventSource:
     ordered: frozenset[str] = frozenset()  # categories with an order of their own
 
 
+class AllNames:
+    """As if it held every name."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Mentioned:
     """The names of columns that a query and its call use; those of `folded` in any case of letters."""
@@ -118,10 +125,13 @@ def open_events(
     type_column: str | None,
     definition: QueryDefinition | None = None,
     given: Schema | None = None,
+    threads: int = 1,
+    coded: Container[str] = (),
 ) -> EventSource:
     """The events of a SASE query, or of any query where none is named; only the columns that it reads must be in order.
 
-    `given` says which attributes the events of each type in a table have.
+    `given` says which attributes the events of each type in a table have. So many `threads` check what is read.
+    Columns of `coded` that are dictionaries of a few texts are read as such.
 
     >>> source = open_events(pa.table({"type": ["B", "A"], "t": [2, 1]}), OrderKey(("t",)), "type")
     >>> source.schema.type_column, source.read(["t"]).to_pydict()
@@ -132,11 +142,12 @@ def open_events(
         _check_inputs(events)
         refuse_for_inputs(given)
         opened = {
-            name: _opened(part, f"input '{printable(name)}'", order, definition, used) for name, part in events.items()
+            name: _opened(part, f"input '{printable(name)}'", order, definition, used, threads)
+            for name, part in events.items()
         }
         hidden = frozenset(added for _, names in opened.values() for added in names)
         return _several({name: source for name, (source, _) in opened.items()}, order, used, hidden)
-    source, hidden = _opened(events, "the input", order, definition, used)
+    source, hidden = _opened(events, "the input", order, definition, used, threads, coded)
     columns = source.columns
     schema = schema_of_table(columns, checked_type_column(columns, type_column), order.columns, given, hidden)
     return EventSource(columns, schema, order, _masked(source.read, schema), source.ordered)
@@ -155,12 +166,17 @@ def _masked(read: Callable[[Sequence[str]], pa.Table], schema: EventSchema) -> C
     return masked
 
 
-def open_rows(events: object, definition: QueryDefinition | None = None) -> EventSource:
+def open_rows(
+    events: object,
+    definition: QueryDefinition | None = None,
+    threads: int = 1,
+    coded: Container[str] = (),
+) -> EventSource:
     """A table for a row pattern, which brings its own order and knows no event types."""
     if isinstance(events, Mapping):
         raise SchemaError("a row pattern reads one table, but a dict was given", hint="Give the table itself.")
     used = mentioned_names(definition, OrderKey(()))
-    source, hidden = _opened(events, "the input", None, definition, used)
+    source, hidden = _opened(events, "the input", None, definition, used, threads, coded)
     schema = EventSchema(attributes_of(source.columns), hidden=hidden)
     return EventSource(source.columns, schema, OrderKey(()), source.read, source.ordered)
 
@@ -184,9 +200,9 @@ def read_events(
     return in_order(source.read(source.columns.names), order), source.schema
 
 
-def in_order(table: pa.Table, order: OrderKey) -> pa.Table:
+def in_order(table: pa.Table, order: OrderKey, threads: int = 1) -> pa.Table:
     check_order_key(table, order.order_by)
-    return sorted_table(table, order.columns)
+    return sorted_table(table, order.columns, threads)
 
 
 def category_notes(definition: QueryDefinition, order: OrderKey, ordered: frozenset[str]) -> Iterator[str]:
@@ -215,13 +231,15 @@ def _opened(
     order: OrderKey | None,
     definition: QueryDefinition | None,
     used: Mentioned | None,
+    threads: int,
+    coded: Container[str] = (),
 ) -> tuple[Source, frozenset[str]]:
     """The source with parts of nested columns as columns, all of them plain; and which columns were added so."""
     source = make_source(events, what, used)
     check_names(source.columns.names, what)
     named = [*(() if order is None else map(Mention, order.columns))]
     nested = nested_columns([*named, *(() if definition is None else mentions(definition))], source.columns)
-    source = _plain(with_nested(source, nested), what)
+    source = _plain(with_nested(source, nested), what, threads, coded)
     added = frozenset(item.name for item in nested)
     if order is not None:
         check_order_columns(order, source.columns.names, what, source.hint, added)
@@ -256,7 +274,7 @@ def check_input_names(inputs: Mapping[Any, object]) -> None:
             )
 
 
-def _plain(source: Source, what: str) -> Source:
+def _plain(source: Source, what: str, threads: int, coded: Container[str]) -> Source:
     """The source, encodings and string variants made plain; an error names the column that cannot be read."""
 
     def read(names: Sequence[str]) -> pa.Table:
@@ -266,17 +284,22 @@ def _plain(source: Source, what: str) -> Source:
             raise
         except Exception as error:  # what holds the events is somebody else's code
             raise SchemaError(f"{what} cannot be read: {type(error).__name__}: {first_line(error)}") from None
-        return pa.table([_plain_column(column, name) for name, column in zip(names, table.columns, strict=True)], names)
+        columns = zip(names, table.columns, strict=True)
+        return pa.table([_plain_column(column, name, threads, name in coded) for name, column in columns], names)
 
     columns = pa.schema([pa.field(column.name, unencoded_type(column.type)) for column in source.columns])
     return Source(columns, read, source.hint, source.ordered)
 
 
-def _plain_column(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def _plain_column(column: pa.ChunkedArray, name: str, threads: int, is_coded: bool) -> pa.ChunkedArray:
     try:
+        codes = coded_texts(column) if is_coded else None
+        if codes is not None:
+            check_texts(pa.chunked_array([chunk.dictionary for chunk in codes.chunks], pa.string()))
+            return codes
         plain = unencoded(column)
         if pa.types.is_string(plain.type):
-            check_texts(plain)
+            check_texts(plain, threads)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaError(
             f"the column '{printable(name)}' of type {column.type} cannot be read: {first_line(error)}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,15 @@ from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.choice import CompiledEngine
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.loading import shared_loops
+from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.merging import Made, chained, in_order, merged
 from kleene.engine.range_shares import Found, Ranges, chosen_of, cut_by_range, has_one_key
 from kleene.engine.ranges import is_choosing
+from kleene.engine.row_ends import Packed, packed_matches, searched_columns, table_of_matches
 from kleene.engine.run import Runner
-from kleene.engine.share_keys import Workers
+from kleene.engine.share_keys import Result, Workers
 from kleene.engine.shares import Cut, cut_by_key
+from kleene.engine.unencoded import with_texts
 from kleene.plan.plan import Plan
 
 
@@ -59,14 +62,14 @@ class Maker:
         return isinstance(self.plan.query, AnalyzedRowPattern) and self.plan.query.frame is not None
 
 
-class Layout(Protocol):
+class Layout(Protocol[Result]):
     def __len__(self) -> int:
         """How many parts there are."""
 
-    def made(self, number: int, budget: Budget) -> Made:
-        """The rows of a part."""
+    def made(self, number: int, budget: Budget) -> Result:
+        """What a part gives: its rows, or what they are made of."""
 
-    def joined(self, made: Sequence[Made], workers: Workers, budget: Budget) -> pa.Table:
+    def joined(self, made: Sequence[Result], workers: Workers, budget: Budget) -> pa.Table:
         """The rows of all parts, in output order."""
 
 
@@ -95,6 +98,30 @@ class InShares:
 
 
 @dataclass(frozen=True, slots=True)
+class ByEnds:
+    """Each part has whole partitions, and gives the ends of its matches; their rows are made of the whole table."""
+
+    maker: Maker
+    table: pa.Table
+    cut: Cut
+    engine: RowEngine
+
+    def __len__(self) -> int:
+        return len(self.cut)
+
+    def made(self, number: int, budget: Budget) -> Packed:
+        share, loops = self.cut.share(number), shared_loops(self.engine.jit)
+        return packed_matches(self.engine, share, self.maker.nullable, loops, budget)
+
+    def joined(self, made: Sequence[Packed], workers: Workers, budget: Budget) -> pa.Table:
+        assert isinstance(self.maker.plan.query, AnalyzedRowPattern)
+        matches = sum(len(part.last) for part in made)
+        budget.hold("its result, put in order", 8 * (self.table.num_rows + matches * len(self.maker.schema)))
+        loops = shared_loops(self.engine.jit)
+        return table_of_matches(self.maker.plan.query, self.table, self.maker.schema, made, loops, workers)
+
+
+@dataclass(frozen=True, slots=True)
 class InRanges:
     """Each part is a slice of the table, and its own matches begin there.
 
@@ -118,15 +145,21 @@ class InRanges:
 
 def choose_layout(
     maker: Maker, table: pa.Table, engine: CompiledEngine, workers: Workers, budget: Budget
-) -> Layout | None:
+) -> Layout[Any] | None:
     """How the table is spread over the workers; None where its events are matched together."""
     is_one = has_one_key(maker.plan, table)
     if not is_one:
-        cut = cut_by_key(maker.plan, table, engine.jit, workers, budget)
+        searched = searched_columns(maker.plan, table)
+        cut = cut_by_key(maker.plan, table, engine.jit, workers, budget, searched)
+        if cut is not None and searched is not None:
+            assert isinstance(engine, RowEngine)
+            return ByEnds(maker, table, cut, engine)
         if cut is not None:
             return InShares(maker, cut, engine.jit)
     if workers.count == 1 or maker.id_columns is not None:
         return None
+    table = with_texts(table)
+    is_one = has_one_key(maker.plan, table)
     ranges = cut_by_range(maker.plan, table, workers, maker.nullable, is_one)
     if isinstance(ranges, str):
         return None

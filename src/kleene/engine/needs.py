@@ -29,6 +29,14 @@ def _own_columns(query: AnalyzedQuery | AnalyzedRowPattern, names: tuple[str, ..
     return frozenset(_of_rows(query, names) if isinstance(query, AnalyzedRowPattern) else _of_events(query))
 
 
+def codable_columns(query: AnalyzedQuery | AnalyzedRowPattern) -> frozenset[str]:
+    """The columns of types and keys, which may come to engines as codes of words; the order is not one of codes."""
+    if isinstance(query, AnalyzedRowPattern):
+        return frozenset(query.partition_by).difference(column.name for column in query.order_by)
+    types = type_column_of(query.schema)
+    return frozenset((*query.key, *(() if types is None else (types,)))).difference(query.order_by)
+
+
 def type_column_of(schema: EventSchema | None) -> str | None:
     """The column that tells the type of an event, if there is one."""
     return None if schema is None else schema.type_column

@@ -144,7 +144,10 @@ def values_at(column: pa.Array | pa.ChunkedArray, places: Array) -> pa.Array:
     if column.null_count or not len(column) or not (is_number or is_time) or pa.types.is_float16(column.type):
         found = decoded(column.take(pa.array(places, pa.int64(), mask=places < 0)))
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(column, pa.ChunkedArray):  # one chunk is not copied
+        whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    else:
+        whole = column
     values = (whole.view(pa.int64()) if is_time else whole).to_numpy()
     is_missing = places < 0
     gathered = pa.array(values[places], mask=is_missing if is_missing.any() else None)

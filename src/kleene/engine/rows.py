@@ -48,11 +48,11 @@ def with_computed_keys(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
     return table
 
 
-def sorted_rows(query: AnalyzedRowPattern, table: pa.Table) -> pa.Table:
+def sorted_rows(query: AnalyzedRowPattern, table: pa.Table, threads: int = 1) -> pa.Table:
     """The rows in the order of ORDER BY, if there is one; equal ones stay in the order of the input."""
     strict = tuple(column.name for column in query.order_by if column.nulls_first is None)
     check_order_key(table, strict)
-    return table_in_order(table, query.order_by)
+    return table_in_order(table, query.order_by, threads)
 
 
 def check_follows(

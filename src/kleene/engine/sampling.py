@@ -11,6 +11,7 @@ from kleene.engine.compiled.columns import times_array
 from kleene.engine.compiled.failures import GaveUpError
 from kleene.engine.compiled.kernel_window import KernelWindow
 from kleene.engine.needs import type_column_of
+from kleene.engine.unencoded import with_texts
 from kleene.ir import expr as ir
 from kleene.ir.may_fail import may_fail
 from kleene.options.statistics import Statistics
@@ -28,7 +29,7 @@ def sampled_statistics(table: pa.Table, query: AnalyzedQuery) -> Statistics:
     names = [name for name in _compared(query) if name in table.column_names]
     type_column = type_column_of(query.schema)
     wanted = [*names, *([type_column] if type_column is not None and type_column not in names else [])]
-    sample = table.select(wanted).take(pa.array(rows))
+    sample = with_texts(table.select(wanted).take(pa.array(rows)))
     events: dict[str, float] = {}
     if type_column is not None:
         counted = pc.value_counts(sample.column(type_column)).to_pylist()

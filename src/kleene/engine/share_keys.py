@@ -20,7 +20,8 @@ from kleene.engine.compiled.batches import partition_codes
 from kleene.engine.compiled.columns import Array, not_read_only
 from kleene.engine.compiled.loading import SharedLoops
 from kleene.engine.needs import SKIPPING, type_column_of
-from kleene.engine.texts import TextArrays, WordedTexts
+from kleene.engine.texts import PaddedTexts, TextArrays
+from kleene.engine.unencoded import CODES, unencoded_type
 from kleene.ir.options import WindowUnit
 from kleene.plan.plan import ByKey, Plan
 
@@ -107,7 +108,7 @@ def type_words(plan: Plan, table: pa.Table) -> tuple[str, list[str]] | None:
     if query.window is not None and query.window.unit is WindowUnit.EVENTS:
         return None
     name = type_column_of(query.schema)
-    if name is None or not pa.types.is_string(table.column(name).type):
+    if name is None or unencoded_type(table.column(name).type) != pa.string():
         return None
     uses = [*(one.types for one in query.components), *(one.types for one in query.negations)]
     return name, sorted({type_ for use in uses for type_ in use})
@@ -116,7 +117,8 @@ def type_words(plan: Plan, table: pa.Table) -> tuple[str, list[str]] | None:
 def rows_of_types(types: pa.Array, words: Sequence[str], loops: SharedLoops, rows: Rows) -> Rows:
     """Those of the rows whose type is among the words."""
     own = types.slice(rows.first, len(rows))
-    use, kinds = (_named_texts if loops.jit else _named_texts_plainly)(own, words, loops)
+    of_texts = _named_texts if loops.jit else _named_texts_plainly
+    use, kinds = (_named_codes if pa.types.is_dictionary(own.type) else of_texts)(own, words, loops)
     return Rows(rows.first, rows.last, use + np.int32(rows.first), kinds)
 
 
@@ -125,8 +127,8 @@ def _named_texts(texts: pa.Array, words: Sequence[str], loops: SharedLoops) -> t
     use, kinds, found = np.empty(len(texts), np.int32), np.empty(len(texts), np.int32), 0
     is_missing = texts.is_null().to_numpy(zero_copy_only=False).astype(np.uint8) if texts.null_count else _NO_BYTES
     named = TextArrays.of(pa.array(words, pa.string())).copied()
-    wanted = named.offsets, named.words, np.empty(len(words), np.int64)
-    for part in TextArrays.of(texts).in_words():
+    wanted = named.offsets, named.bytes, np.empty(len(words), np.int64), _MASKS
+    for part in TextArrays.of(texts).padded():
         missing = is_missing[part.first : part.first + len(part)]
         count = loops["rows_of_words"](*_read(part), missing, *wanted, use[found:], kinds[found:])
         if part.first:
@@ -141,11 +143,20 @@ def _named_texts_plainly(texts: pa.Array, words: Sequence[str], _: SharedLoops) 
     return use.astype(np.int32), not_read_only(kinds[use])
 
 
+def _named_codes(texts: pa.DictionaryArray, words: Sequence[str], _: SharedLoops) -> tuple[Array, Array]:
+    number_of = pc.index_in(texts.dictionary, pa.array(words, pa.string())).fill_null(-1).to_numpy(zero_copy_only=False)
+    kinds = np.append(number_of, -1)[texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    use = np.flatnonzero(kinds >= 0)
+    return use.astype(np.int32), kinds[use].astype(np.int32)
+
+
 _NO_BYTES = np.empty(0, np.uint8)
+_MASKS = np.array([*((1 << 8 * count) - 1 for count in range(8)), *([-1] * 8)], np.int64)
+"""Ones for the first bytes of a word, by how many there are; padded, so that any four bits are a place in it."""
 
 
-def _read(texts: WordedTexts) -> tuple[Array, Array]:
-    return not_read_only(texts.offsets), not_read_only(texts.words)
+def _read(texts: PaddedTexts) -> tuple[Array, Array]:
+    return not_read_only(texts.offsets), not_read_only(texts.bytes)
 
 
 # --- keys ---
@@ -160,6 +171,8 @@ def keys_of(plan: Plan, table: pa.Table, parts: Sequence[Rows], loops: SharedLoo
             return _dense_keys(column, parts, loops, workers) or _encoded_keys(column, parts, workers)
         if pa.types.is_string(column.type):
             return _encoded_keys(column, parts, workers)
+        if column.type == CODES and column.num_chunks == 1:
+            return _coded_keys(column.chunk(0), parts)
     codes, count = partition_codes(table, names, isinstance(plan.query, AnalyzedRowPattern))
     short = codes.astype(np.int32)
     numbers = np.arange(count)
@@ -185,6 +198,13 @@ def _dense_keys(column: pa.ChunkedArray, parts: Sequence[Rows], loops: SharedLoo
         return PartKeys(codes, numbers)
 
     return Keys(workers.map(numbered, parts), count)
+
+
+def _coded_keys(column: pa.DictionaryArray, parts: Sequence[Rows]) -> Keys:
+    """Texts that come as codes of their words have these for numbers."""
+    codes, numbers = not_read_only(column.indices.to_numpy()), np.arange(len(column.dictionary))
+    own = [codes[part.first : part.last] if part.use is None else codes[part.use] for part in parts]
+    return Keys([PartKeys(part, numbers) for part in own], len(numbers), column.dictionary)
 
 
 def _encoded_keys(column: pa.ChunkedArray, parts: Sequence[Rows], workers: Workers) -> Keys:

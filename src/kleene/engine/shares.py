@@ -38,19 +38,25 @@ ROWS_AT_ONCE = 1 << 18
 """About so many events a share has where there are more of them: what belongs to them fits into the cache."""
 SMALL = 64
 """A partition is small if so many of its size make a share."""
-AT_ONCE = 1 << 15
+AT_ONCE = 1 << 17
 """So many rows are moved together, column by column: their places stay in the cache."""
 MANY_OF_A_KEY = 8
 """With fewer events of a key on the average, there is nothing to gain from having them together."""
+MANY_KEYS = 1 << 15
+"""With more keys than this, the places that their rows are moved to do not fit into the cache."""
 MOST_ROWS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Some of the events, in their order or key by key. `positions` are where they stand in the whole table."""
+    """Some of the events, in their order or key by key. `positions` are where they stand in the whole table.
+
+    Where they stand key by key, partition p has the events from partitions[p] to partitions[p + 1].
+    """
 
     table: pa.Table
     positions: Array
+    partitions: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +64,14 @@ class Cut:
     """The events of each share together. Those of share s stand from begins[s] on; `positions` is where they stood.
 
     `columns` are those that were moved there; of the others, a share takes its values when it is asked for.
+    Where events stand key by key, `partitions` has where those of each key begin, and last, how many events there are.
     """
 
     table: pa.Table
     columns: dict[str, pa.Array]
     positions: Array
     begins: Array
+    partitions: Array | None = None
 
     def __len__(self) -> int:
         return len(self.begins) - 1
@@ -80,11 +88,27 @@ class Cut:
                 columns.append(self.columns[name].slice(begin, end - begin))
             else:
                 columns.append(self.table.column(name).take(pa.array(positions)))
-        return Share(pa.table(columns, names=self.table.column_names), positions)
+        return Share(pa.table(columns, names=self.table.column_names), positions, self._partitions(begin, end))
+
+    def _partitions(self, begin: int, end: int) -> Array | None:
+        if self.partitions is None:
+            return None
+        own = self.partitions[(self.partitions >= begin) & (self.partitions < end)]
+        return np.append(np.unique(own), end) - begin  # of equal ones, some have no events
 
 
-def cut_by_key(plan: Plan, table: pa.Table, jit: bool, workers: Workers, budget: Budget | None = None) -> Cut | None:
-    """The partitions spread over the shares; None where there is one key, or too much of it."""
+def cut_by_key(
+    plan: Plan,
+    table: pa.Table,
+    jit: bool,
+    workers: Workers,
+    budget: Budget | None = None,
+    searched: Sequence[str] | None = None,
+) -> Cut | None:
+    """The partitions spread over the shares; None where there is one key, or too much of it.
+
+    `searched` are the columns that shares need to find matches, if their rows are made of the whole table.
+    """
     assert isinstance(plan.split, ByKey)
     if table.num_rows > MOST_ROWS:
         return None
@@ -102,12 +126,15 @@ def cut_by_key(plan: Plan, table: pa.Table, jit: bool, workers: Workers, budget:
         return None
     shares = _count_of_shares(int(totals.sum()), workers)
     share_of = _in_order(totals, shares, parts, keys) if _goes_by_partition(plan) else _spread(totals, shares)
+    by_key = _stands_by_key(plan, totals, searched is not None)
+    if searched is not None:
+        table = table.select(list(searched if by_key else dict.fromkeys((*searched, *plan.split.columns))))
     columns = _Columns(table, parts, loops)
     if typed is not None:
         columns.add_codes(typed[0], pa.array(typed[1], pa.string()), [(part.kinds, None) for part in parts])
-    if keys.words is not None:
+    if keys.words is not None and plan.split.columns[0] in table.column_names:
         columns.add_codes(plan.split.columns[0], keys.words, [(own.codes, own.number_of) for own in keys.parts])
-    arrange = _arranged_by_key if _stands_by_key(plan, totals) else _arranged
+    arrange = _arranged_by_key if by_key else _arranged
     return arrange(columns, keys, share_of, sizes, workers, budget or Budget())
 
 
@@ -116,13 +143,19 @@ def _count_of_shares(rows: int, workers: Workers) -> int:
     return workers.count * max(1, round(rows / ROWS_AT_ONCE / workers.count))
 
 
-def _stands_by_key(plan: Plan, sizes: Array) -> bool:
+def _stands_by_key(plan: Plan, sizes: Array, by_ends: bool) -> bool:
     """Whether the events of each key stand together in a share: a sequence looks for others of its key, up to four
     times as fast where they are near. An engine that does not know the key needs all events in the order of time.
+
+    A search for the ends of matches takes one key after the other. With many keys it is quicker to put those of each
+    share together when it is searched.
     """
     assert isinstance(plan.split, ByKey)
-    is_sequence = plan.pipeline is not None and plan.pipeline.is_sequence and not plan.split.is_implied
-    return is_sequence and int(sizes.sum()) >= MANY_OF_A_KEY * len(sizes)
+    if int(sizes.sum()) < MANY_OF_A_KEY * len(sizes) or plan.split.is_implied:
+        return False
+    if plan.pipeline is not None and plan.pipeline.is_sequence:
+        return True
+    return by_ends and len(sizes) <= MANY_KEYS
 
 
 def _arranged_by_key(
@@ -134,7 +167,7 @@ def _arranged_by_key(
     place_of[order] = np.arange(len(order))
     by_key = _arranged(columns, keys, place_of, sizes, workers, budget)
     firsts = np.searchsorted(share_of[order], np.arange(int(share_of.max()) + 2))
-    return replace(by_key, begins=by_key.begins[firsts])
+    return replace(by_key, begins=by_key.begins[firsts], partitions=by_key.begins)
 
 
 def _sizes(keys: Keys, loops: SharedLoops, number: int) -> Array:

@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kleene.engine.stretches import holds_in_stretches
+
 Array = np.ndarray[Any, Any]
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 19
 """So many texts are looked at together: where a few of them are not ASCII, only these take long."""
+PADDING = 8
+"""Bytes behind texts that are read eight bytes at a time."""
 _HIGH_BITS = np.uint64(0x8080808080808080)
 
 
 @dataclass(frozen=True, slots=True)
-class WordedTexts:
-    """Texts from number `first` on, with their bytes as words, of which one stands behind the last of each text."""
+class PaddedTexts:
+    """Texts from number `first` on, with at least eight bytes behind the last of them."""
 
     first: int
     offsets: Array
-    words: Array
+    bytes: Array
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -50,21 +54,20 @@ class TextArrays:
         """How many bytes the texts have together."""
         return int(self.offsets[-1]) - int(self.offsets[0])
 
-    def in_words(self) -> list[WordedTexts]:
-        """The texts in one or two parts, whose bytes can be read as words; the last few, or all, are copied."""
-        is_aligned = self.bytes.ctypes.data % 8 == 0
-        words = self.bytes[: len(self.bytes) // 8 * 8 if is_aligned else 0].view(np.int64)
-        # A text that ends there has a word behind it.
-        whole = max(int(np.searchsorted(self.offsets, 8 * len(words) - 8, "right")) - 1, 0)
-        parts = [WordedTexts(0, self.offsets[: whole + 1], words)] if whole else []
+    def padded(self) -> list[PaddedTexts]:
+        """The texts in one or two parts, with bytes behind them; the last few, or all, are copied."""
+        most = min(len(self.bytes) - PADDING, 2**31 - 1)
+        # As the offsets are: NumPy would make all of them long to look for a long number.
+        whole = max(int(np.searchsorted(self.offsets, np.int32(most), "right")) - 1, 0) if most >= 0 else 0
+        parts = [PaddedTexts(0, self.offsets[: whole + 1], self.bytes)] if whole else []
         return [*parts, self.copied(whole)] if whole < len(self) else parts
 
-    def copied(self, first: int = 0) -> WordedTexts:
+    def copied(self, first: int = 0) -> PaddedTexts:
         """The texts from that number on, with a copy of their bytes."""
         begin, end = int(self.offsets[first]), int(self.offsets[-1])
-        words = np.zeros((end - begin) // 8 + 2, np.int64)
-        words.view(np.uint8)[: end - begin] = self.bytes[begin:end]
-        return WordedTexts(first, self.offsets[first:] - np.int32(begin), words)
+        own = np.zeros(end - begin + PADDING, np.uint8)
+        own[: end - begin] = self.bytes[begin:end]
+        return PaddedTexts(first, self.offsets[first:] - np.int32(begin), own)
 
     @property
     def are_ascii(self) -> bool:
@@ -77,14 +80,17 @@ class TextArrays:
         return not np.bitwise_or.reduce(words) & _HIGH_BITS and not (own[8 * len(words) :] & 0x80).any()
 
 
-def check_texts(column: pa.ChunkedArray) -> None:
+def check_texts(column: pa.ChunkedArray, threads: int = 1) -> None:
     """Arrow's error if the texts are not UTF-8, or not stored as texts are."""
     for chunk in column.chunks:
         chunk.validate()
-        for begin in range(0, len(chunk), _AT_ONCE):
-            part = chunk.slice(begin, _AT_ONCE)
-            if not TextArrays.of(part).are_ascii and not _is_valid(part):
-                column.validate(full=True)  # tells where
+    if not holds_in_stretches(_are_texts, column, threads):
+        column.validate(full=True)  # tells where
+
+
+def _are_texts(column: pa.ChunkedArray) -> bool:
+    parts = (chunk.slice(begin, _AT_ONCE) for chunk in column.chunks for begin in range(0, len(chunk), _AT_ONCE))
+    return all(TextArrays.of(part).are_ascii or _is_valid(part) for part in parts)
 
 
 def _is_valid(texts: pa.Array) -> bool:

@@ -25,6 +25,7 @@ from kleene.engine.range_shares import NoNextRowError, reach_or_reason
 from kleene.engine.run import Runner, result_schema
 from kleene.engine.share_keys import Item, Result, Workers
 from kleene.engine.shares import LEAST_ROWS
+from kleene.engine.unencoded import with_texts, with_types_of_texts
 from kleene.errors import KleeneError, LimitError
 from kleene.ir.options import Timeouts
 from kleene.plan.plan import ByKey, Plan
@@ -61,11 +62,11 @@ def why_together(plan: Plan, rows: int | None = None) -> str | None:
 class _Call:
     def __init__(self, plan: Plan, table: pa.Table, with_times: bool, id_columns: Sequence[str] | None) -> None:
         self.table, self.budget = table, Budget(plan.limits, table.num_rows, is_whole=True)
-        schema = result_schema(plan, table.schema, with_times, id_columns)
+        schema = result_schema(plan, with_types_of_texts(table.schema), with_times, id_columns)
         self.maker = Maker(plan, nullable_names(table), schema, with_times, id_columns)
 
     def together(self) -> pa.Table:
-        return self.maker.made(self.table, self.budget).rows
+        return self.maker.made(with_texts(self.table), self.budget).rows
 
     def in_parts(self, workers: Workers) -> pa.Table:
         """The rows that the parts of the table give, if it can be cut."""

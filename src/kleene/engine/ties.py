@@ -20,6 +20,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.events import decoded
 from kleene.engine.needs import SKIPPING, columns_read, type_column_of
+from kleene.engine.sorting import differ_from_next
 from kleene.engine.tasks import key_codes
 from kleene.errors import listed
 from kleene.ir import expr as ir
@@ -128,25 +129,25 @@ def _looks_around(query: AnalyzedRowPattern) -> bool:
 def tie_notes(plan: Plan, table: pa.Table, has_tie_break: bool, order: Listed[str] = ()) -> tuple[str, ...]:
     """What is to be told of ties in a table in this process; `order` is what the user calls the order, if not so."""
     rule = tie_rule(plan, tuple(table.column_names), has_tie_break)
-    count = 0 if rule is None else count_ties(table, rule)
+    count = 0 if rule is None else count_ties(table, rule, plan.threads)
     if rule is None or not count:
         return ()
     return (replace(rule, order=tuple(order) or rule.order).told(count, IN_PROCESS),)
 
 
-def count_ties(table: pa.Table, rule: TieRule) -> int:
+def count_ties(table: pa.Table, rule: TieRule, threads: int = 1) -> int:
     """How many events tie in a table that is in order."""
-    if rule.order and table.num_rows and not _has_equal_neighbours(table.column(rule.order[0])):
+    if rule.order and table.num_rows and not _has_equal_neighbours(table.column(rule.order[0]), threads):
         return 0
     counter = TieCounter(rule)
     counter.add(table)
     return counter.finish()
 
 
-def _has_equal_neighbours(column: pa.ChunkedArray) -> bool:
+def _has_equal_neighbours(column: pa.ChunkedArray, threads: int) -> bool:
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)):
         return bool(_same_values(column).any())
-    return bool(pc.any(pc.equal(column.slice(0, len(column) - 1), column.slice(1))).as_py())
+    return not differ_from_next(column, threads)
 
 
 class TieCounter:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kleene.engine.unencoded import unencoded_type
 from kleene.ir import expr as ir
 from kleene.schema import INTEGER  # noqa: F401  # for the example
 
@@ -43,11 +44,19 @@ def _mask(table: pa.Table, condition: ir.Expr) -> Mask:
             return None if any(mask is None for mask in masks) else reduce(pc.or_, masks)
         case ir.In(operand=ir.Attribute(name=name), choices=choices):
             values = _values(table, name, choices)
-            return None if values is None else pc.is_in(table.column(name), values)
+            return None if values is None else _is_in(table.column(name), values)
         case ir.Comparison(operator="=", left=ir.Attribute(name=name), right=ir.Literal() as literal):
             values = _values(table, name, (literal,))
-            return None if values is None else pc.is_in(table.column(name), values)
+            return None if values is None else _is_in(table.column(name), values)
     return None
+
+
+def _is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
+    if not pa.types.is_dictionary(column.type):
+        return pc.is_in(column, values)
+    # Words are few: it is asked of each of them once.
+    parts = [pc.is_in(chunk.dictionary, values).take(chunk.indices).fill_null(False) for chunk in column.chunks]
+    return pa.chunked_array(parts, pa.bool_())
 
 
 def _merged(operands: tuple[ir.Expr, ...]) -> list[ir.Expr]:
@@ -69,8 +78,8 @@ def _values(table: pa.Table, name: str, choices: tuple[ir.Expr, ...]) -> pa.Arra
     """The values that are asked for, if they are texts or whole numbers, which compare the same everywhere."""
     if name not in table.column_names or not all(isinstance(choice, ir.Literal) for choice in choices):
         return None
-    column = table.column(name)
+    type_ = unencoded_type(table.column(name).type)
     given = [choice.value for choice in choices if isinstance(choice, ir.Literal) and choice.value is not None]
-    of_texts = pa.types.is_string(column.type) and all(isinstance(value, str) for value in given)
-    of_numbers = pa.types.is_int64(column.type) and all(type(value) is int for value in given)
-    return pa.array(given, column.type) if of_texts or of_numbers else None
+    of_texts = pa.types.is_string(type_) and all(isinstance(value, str) for value in given)
+    of_numbers = pa.types.is_int64(type_) and all(type(value) is int for value in given)
+    return pa.array(given, type_) if of_texts or of_numbers else None

@@ -22,6 +22,11 @@ class Statistics:
     in_window: float | None = None  # about how many events lie in one window
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # least and greatest values, of all events
 
+    def __hash__(self) -> int:
+        """So that a plan that was made by equal statistics is found again."""
+        numbers = (frozenset(part.items()) for part in (self.events, self.distinct, self.ranges))
+        return hash((*numbers, self.source, self.in_window))
+
     def share(self, types: tuple[str, ...]) -> float | None:
         """The part of all events that is of these types."""
         total = sum(self.events.values())

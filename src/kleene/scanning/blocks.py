@@ -25,6 +25,9 @@ from kleene.scanning.found import ScanFile, named
 AT_ONCE = 16
 """Footers that are read at the same time: most of it is waiting."""
 
+BYTES_OF_A_NUMBER = 3
+"""What a number of a word takes in Parquet at most, with its part of the words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -155,6 +158,18 @@ def told_bounds(footer: Footer, number: int, name: str, target: pa.DataType, zon
     except (pa.ArrowException, ValueError, OverflowError):
         return None
     return None if made is None else Bounds(made.chunk(0) if isinstance(made, pa.ChunkedArray) else made, nulls)
+
+
+def has_few_words(footer: Footer, number: int, name: str) -> bool:
+    """Whether a column of texts in a row group is stored as numbers of a few words."""
+    at = None if footer.parquet is None or name not in footer.schema.names else _column_of(footer, name)
+    if at is None or not pa.types.is_string(footer.schema.field(name).type):
+        return False
+    assert footer.parquet is not None
+    column = footer.parquet.row_group(number).column(at)
+    # A writer that meets many words goes over to the texts themselves, and nothing but the size tells that.
+    few = BYTES_OF_A_NUMBER * column.num_values
+    return bool(column.has_dictionary_page) and column.total_uncompressed_size <= few
 
 
 def _column_of(footer: Footer, name: str) -> int | None:

@@ -56,6 +56,7 @@ class PieceMatcher:
         self._rule = tie_rule(plan, tuple(columns.names), has_tie_break)
         self._ties, self.types = 0, MissingTypes(plan)
         self._is_empty = True
+        self._empty = self._columns.empty_table()  # with the types that pieces have: some texts are codes
         self._useful = useful_event(plan.query) if isinstance(plan.query, AnalyzedQuery) else None
 
     # --- in the order of time: events are numbered as they come ---
@@ -94,6 +95,7 @@ class PieceMatcher:
             numbers = pa.array(np.arange(first, first + table.num_rows))
             first += table.num_rows
             of_use = only_useful(table.append_column(NUMBER, numbers), self._useful)
+            self._empty = of_use.schema.empty_table()
             yield table.num_rows, shares.split(of_use)
         self._ties += 0 if counter is None else counter.finish()
 
@@ -157,10 +159,6 @@ class PieceMatcher:
             self._is_empty = self._is_empty and not tables
             yield from tables
         self.budget.check_time()
-
-    @property
-    def _empty(self) -> pa.Table:
-        return self._columns.empty_table()
 
 
 def shares_of(plan: Plan) -> KeyShares:

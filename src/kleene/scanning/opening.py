@@ -13,14 +13,15 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn, analyze_row_pattern, is_row_pattern
 from kleene.call import Call
 from kleene.engine.inputs import EventSource, category_notes, in_order, open_events, open_rows
-from kleene.engine.needs import columns_read
+from kleene.engine.needs import codable_columns, columns_read
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.sampling import sampled_statistics
 from kleene.engine.sources import Source
 from kleene.engine.tasks import order_times
+from kleene.engine.unencoded import CODES
 from kleene.plan.plan import Plan
 from kleene.scanning.blocks import Block
-from kleene.scanning.scan import Scan
+from kleene.scanning.scan import NO_NAMES, Scan
 from kleene.scanning.sweep import Reading
 
 SAMPLED_ROWS = 1 << 16
@@ -40,9 +41,12 @@ class Opened:
     def notes(self) -> list[str]:
         return list(category_notes(self.call.definition, self.call.order, self.ordered))
 
-    def table(self, blocks: Sequence[Block] | None = None) -> pa.Table:
-        """The events of the blocks as the input has them, keys computed."""
-        table = _source(self.call, self.scan, blocks).read(self.names)
+    def table(self, blocks: Sequence[Block] | None = None, coded: frozenset[str] = NO_NAMES) -> pa.Table:
+        """The events of the blocks as the input has them, keys computed; columns of `coded` as codes of their words."""
+        table = _source(self.call, self.scan, blocks, coded).read(self.names)
+        for number, field in enumerate(table.schema):
+            if field.name in coded and field.type != CODES:  # all pieces must have the same types
+                table = table.set_column(number, field.name, table.column(number).dictionary_encode())
         return table if isinstance(self.query, AnalyzedQuery) else with_computed_keys(self.query, table)
 
     def tables(self, blocks: Sequence[Block], rows_at_once: int) -> Iterator[pa.Table]:
@@ -80,7 +84,18 @@ class Opened:
     @property
     def reading(self) -> Reading:
         times = partial(order_times, query=self.query)
-        return Reading(self.table, self.in_order, times, by_time_alone=len(self.order_columns) == 1)
+        return Reading(
+            partial(self.table, coded=self.coded), self.in_order, times, by_time_alone=len(self.order_columns) == 1
+        )
+
+    @property
+    def coded(self) -> frozenset[str]:
+        """Columns of types and keys that stay numbers of words from the files to the engine."""
+        is_computed = isinstance(self.query, AnalyzedRowPattern) and bool(self.query.computed)
+        if is_computed or self.call.schema is not None or self.scan.is_text or self.call.engine.name == "reference":
+            return NO_NAMES
+        names = codable_columns(self.query).difference(self.order_columns)
+        return frozenset(name for name in names if self.scan.few_words(name))
 
     def plan(self) -> Plan:
         """The plan; what it must know of the events is measured on the first of them."""
@@ -105,14 +120,14 @@ def open_scan(call: Call, scan: Scan) -> Opened:
     return Opened(call, scan, query, tuple(columns_read(query, there, source.order.columns)), source.ordered)
 
 
-def _source(call: Call, scan: Scan, blocks: Sequence[Block] | None) -> EventSource:
-    return _opened(call, scan.source(blocks))
+def _source(call: Call, scan: Scan, blocks: Sequence[Block] | None, coded: frozenset[str] = NO_NAMES) -> EventSource:
+    return _opened(call, scan.source(blocks, coded), coded)
 
 
-def _opened(call: Call, source: Source) -> EventSource:
+def _opened(call: Call, source: Source, coded: frozenset[str] = NO_NAMES) -> EventSource:
     if is_row_pattern(call.definition):
-        return open_rows(source, call.definition)
-    return open_events(source, call.order, call.type_column, call.definition, call.schema)
+        return open_rows(source, call.definition, coded=coded)
+    return open_events(source, call.order, call.type_column, call.definition, call.schema, coded=coded)
 
 
 def _together(blocks: Sequence[Block], rows_at_once: int) -> Iterator[list[Block]]:

@@ -14,15 +14,27 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from kleene.engine.sources import Source
+from kleene.engine.unencoded import CODES
 from kleene.errors import SchemaError, UnsupportedError, listed, printable, shown
 from kleene.files import FileKind
 from kleene.files.found import is_text
 from kleene.files.types import common_column, common_schema
 from kleene.options.checks import checked_choice
-from kleene.scanning.blocks import Block, Bounds, Footer, blocks_of, open_file, read_footers, told_bounds, unreadable
+from kleene.scanning.blocks import (
+    Block,
+    Bounds,
+    Footer,
+    blocks_of,
+    has_few_words,
+    open_file,
+    read_footers,
+    told_bounds,
+    unreadable,
+)
 from kleene.scanning.found import Found, ScanFile, find, named
 
 Report = Callable[[int, int, str], None]
+NO_NAMES = frozenset[str]()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,19 +69,19 @@ class Scan:
     def bytes(self) -> int:
         return sum(file.size for file in self.found.files)
 
-    def source(self, blocks: Sequence[Block] | None = None) -> Source:
-        """The events of these blocks, or all, which are read once columns are asked for."""
+    def source(self, blocks: Sequence[Block] | None = None, coded: frozenset[str] = NO_NAMES) -> Source:
+        """The events of these blocks, or all, which are read once columns are asked for; some as codes of words."""
         chosen = self.blocks if blocks is None else blocks
 
         def read(names: Sequence[str]) -> pa.Table:
             is_text = self.is_text and blocks is None
-            return self.text_table(names) if is_text else self.table(chosen, names)
+            return self.text_table(names) if is_text else self.table(chosen, names, coded)
 
         return Source(self.columns, read)
 
-    def table(self, blocks: Sequence[Block], names: Sequence[str]) -> pa.Table:
-        """The columns of the blocks, in the order of the input."""
-        wanted = pa.schema([self.columns.field(name) for name in names])
+    def table(self, blocks: Sequence[Block], names: Sequence[str], coded: frozenset[str] = NO_NAMES) -> pa.Table:
+        """The columns of the blocks, in the order of the input; those of `coded`, texts, as codes of their words."""
+        wanted = pa.schema([pa.field(name, CODES) if name in coded else self.columns.field(name) for name in names])
         parts = [
             self._of_file(self.found.files[file], list(own), wanted)
             for file, own in groupby(sorted(blocks, key=lambda block: block.first), lambda block: block.file)
@@ -83,7 +95,11 @@ class Scan:
         with unreadable(file, self.found.kind), open_file(self.found.filesystem, file) as opened:
             if self.found.kind is FileKind.PARQUET:
                 with pq.ParquetFile(
-                    opened, metadata=footer.parquet, coerce_int96_timestamp_unit="us", pre_buffer=False
+                    opened,
+                    metadata=footer.parquet,
+                    read_dictionary=[field.name for field in wanted if field.type == CODES],
+                    coerce_int96_timestamp_unit="us",
+                    pre_buffer=False,
                 ) as parquet:
                     read = parquet.read_row_groups(numbers, columns=inside) if inside else None
             else:
@@ -99,6 +115,9 @@ class Scan:
         given = dict(file.values)
 
         def column(field: pa.Field) -> pa.ChunkedArray:
+            if field.name in read and field.type == CODES:
+                own = read[field.name]
+                return own if own.type == CODES else common_column(own, "UTC").cast(pa.string()).dictionary_encode()
             if field.name in read:
                 return common_column(read[field.name], "UTC").cast(field.type)
             if field.name in given:
@@ -106,6 +125,12 @@ class Scan:
             return pa.chunked_array([pa.nulls(rows, field.type)])
 
         return pa.table([column(field) for field in wanted], schema=wanted)
+
+    def few_words(self, name: str) -> bool:
+        """Whether the files have a column of texts as numbers of a few words, and so can be read as such."""
+        return name in self.columns.names and all(
+            has_few_words(self.footers[block.file], block.number, name) for block in self.blocks
+        )
 
     def text_table(self, names: Sequence[str]) -> pa.Table:
         """Text files, which are read whole."""

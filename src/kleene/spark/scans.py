@@ -17,7 +17,7 @@ from pyspark.sql import types as st
 from kleene.errors import SchemaError, UnsupportedError, printable
 from kleene.files.types import holds, is_nanosecond
 from kleene.scanning.blocks import Block, Footer
-from kleene.scanning.scan import Scan, scan
+from kleene.scanning.scan import NO_NAMES, Scan, scan
 from kleene.spark.names import plain_schema
 from kleene.spark.schema import spark_schema
 
@@ -32,16 +32,20 @@ Group = tuple[Block, ...]
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """What is shipped to tasks: the files, and the blocks that each of them reads, some of them together."""
+    """What is shipped to tasks: the files, and the blocks that each of them reads, some of them together.
+
+    Columns of `coded`, texts, are read as codes of their words.
+    """
 
     scan: Scan
     tasks: tuple[tuple[Group, ...], ...]
+    coded: frozenset[str] = NO_NAMES
 
     @classmethod
-    def of(cls, whole: Scan, tasks: tuple[tuple[Group, ...], ...]) -> FileReader:
+    def of(cls, whole: Scan, tasks: tuple[tuple[Group, ...], ...], coded: frozenset[str] = NO_NAMES) -> FileReader:
         # Footers are large; a task reads those of its own files again.
         footers = tuple(Footer(footer.schema, footer.rows) for footer in whole.footers)
-        return cls(replace(whole, footers=footers, blocks=(), session=None, on_progress=None), tasks)
+        return cls(replace(whole, footers=footers, blocks=(), session=None, on_progress=None), tasks, coded)
 
     def tables(self, task: int, names: list[str]) -> Iterator[pa.Table]:
         """The columns of the task's events, a group at a time."""
@@ -50,7 +54,7 @@ class FileReader:
             yield from replace(self.scan, found=found).text_tables(names)
             return
         for group in self.tasks[task]:
-            yield self.scan.table(group, names)
+            yield self.scan.table(group, names, self.coded)
 
 
 def reading_frame(session: SparkSession, reader: FileReader, task: Any, schema: pa.Schema) -> DataFrame:

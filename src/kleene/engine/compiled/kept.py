@@ -145,11 +145,10 @@ class Partitions:
         """The numbers that the keys have, where `codes` tells them apart."""
         if not table.num_rows:
             return codes
-        first = np.full(count, -1, np.int64)
-        inside = np.flatnonzero(codes >= 0)
-        first[codes[inside[::-1]]] = inside[::-1]
-        present = np.flatnonzero(first >= 0)
-        keys = table.select(self._names).take(pa.array(first[present]))
+        row_of = np.full(count + 1, -1, np.int64)  # one of the rows of each code; those of -1 come last
+        row_of[codes] = np.arange(len(codes))
+        present = np.flatnonzero(row_of[:count] >= 0)
+        keys = table.select(self._names).take(pa.array(row_of[present]))
         found = np.full(count + 1, -1, np.int64)
         new: list[int] = []
         for row, key in enumerate(key_tuples(keys, len(present))):
@@ -202,8 +201,13 @@ def key_tuples(table: pa.Table | None, rows: int) -> list[tuple[Any, ...]]:
     """The keys; NaN is made equal to itself."""
     if table is None or not table.num_columns:
         return [()] * min(rows, 1)
-    columns = [[_same(value) for value in _plain(column).to_pylist()] for column in table.columns]
-    return list(zip(*columns, strict=True))
+    return list(zip(*map(_key_values, table.columns), strict=True))
+
+
+def _key_values(column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = _plain(column).to_pylist()
+    may_differ = pa.types.is_floating(column.type) or pa.types.is_nested(column.type)
+    return [_same(value) for value in values] if may_differ else values
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

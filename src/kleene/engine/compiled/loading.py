@@ -24,9 +24,9 @@ _NAMES = {
     "stored_i vectors version walks whole",
     CUBE: "blocks",
     "float64[:,::1]": "floats high_f kept_f low_f nf of rf shared_f stored_f",
-    "int32[::1]": "kinds moved_offsets new_places out p row_slots short_codes short_moved "
-    "short_places short_values text_offsets use word_offsets",
-    "uint8[::1]": "is_missing moved_bytes text_bytes",
+    "int32[::1]": "kinds moved_offsets new_places out p row_slots short_codes short_last "
+    "short_moved short_places short_positions short_values text_offsets use word_offsets",
+    "uint8[::1]": "is_missing moved_bytes text_bytes word_bytes",
     ROW_TABLE: "heights sequences sorted_",
     "uint8[:,::1]": "nulls",
     f"Tuple((int64, int64, float64, {VECTOR}, float64[::1], {VECTOR}))": "window",
@@ -44,6 +44,7 @@ _SHARED = (
     "match_order",
     "sequence_order",
     "row_lookup",
+    "row_ends",
     "match_sums",
     "grouping",
     "shares",

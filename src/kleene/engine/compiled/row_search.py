@@ -212,6 +212,26 @@ class Search:
         Whenever the matches found so far have more than `states_at_once` states, they are given out. `now` is the time
         that a stream has come to, if that is known.
         """
+        counted = np.zeros(len(self._groups if searches is None else searches), np.int64)  # matches given out before
+        for st, is_last in self._searched(states_at_once, more_rows, now, searches, seen):
+            yield self._taken(st, counted, is_last)
+
+    def tables(self, states_at_once: int) -> Iterator[Array]:
+        """The matches as rows of `found`, as the kernel writes them: each table is written over by the next."""
+        for st, _ in self._searched(states_at_once):
+            self._budget.count(st.matches)
+            yield self._arrays.found[: st.matches]
+            self._given_out(st)
+
+    def _searched(
+        self,
+        states_at_once: int,
+        more_rows: bool = False,
+        now: Time | None = None,
+        searches: Array | None = None,
+        seen: Array = EMPTY,
+    ) -> Iterator[tuple[Counters, bool]]:
+        """Pauses whenever matches are to be taken out of the arrays; the last time, all are found."""
         query, generated, arrays, budget = self._code.query, self._generated, self._arrays, self._budget
         given = arguments(generated.layout, self._table, query.schema, self._grouped, Dictionary())
         rows = len(self._grouped)
@@ -224,7 +244,6 @@ class Search:
         tables, failed = generated.tables, self._marks(rows)
         automaton = (tables.edge_begin, tables.edge_target, tables.edge_variable, tables.next_bits, tables.variable_of)
         searched = self._groups if searches is None else searches
-        counted = np.zeros(len(searched), np.int64)  # matches given out before
         frames = (self._frame_ends, np.arange(rows + 1) if query.frame is not None and query.frame.seeks else EMPTY)
         self._kernel.run("classify", bits, self._groups, *given)
         arrays.expect(min(rows, states_at_once // 4, MOST_ROOM))
@@ -237,7 +256,7 @@ class Search:
                 budget.hold("the stack of the search", 3 * arrays.stack_bytes)
                 arrays.deepen()
             elif status == statuses.OUTPUT_FULL and 4 * st.matches + st.states > states_at_once:
-                yield self._taken(st, counted, is_last=False)
+                yield st, False
             elif status == statuses.OUTPUT_FULL:
                 budget.hold("its matches", 3 * arrays.match_bytes)
                 arrays.widen()
@@ -245,7 +264,7 @@ class Search:
                 break
         if status != statuses.DONE:
             raise _failure(status, self._code)
-        yield self._taken(st, counted, is_last=True)
+        yield st, True
 
     def _marks(self, rows: int) -> Array:
         """Room for the marks of states that failed."""
@@ -288,9 +307,7 @@ class Search:
         offsets = np.concatenate([[0], np.cumsum(found[:, ROW_MATCH_LENGTH])]).astype(np.int64)
         of_rows = EMPTY if self._code.query.frame is None else found[:, ROW_MATCH_OF_ROW].copy()
         matches = RowMatches(groups, starts, offsets, numbers, states, of_rows)
-        st.matches_before -= st.matches
-        st.states_before -= st.states
-        st.matches = st.states = 0
+        self._given_out(st)
         if self._code.gives_all and self._seen is not None:
             matches = self._seen.distinct(matches)
         self._budget.count(len(matches))
@@ -307,6 +324,12 @@ class Search:
             frame_ends=self._frame_ends,
             decided=self._decided(st, is_last),
         )
+
+    def _given_out(self, st: Counters) -> None:
+        """The arrays may be written over."""
+        st.matches_before -= st.matches
+        st.states_before -= st.states
+        st.matches = st.states = 0
 
 
 def ranges_of(begins: Array, ends: Array) -> Array | slice:

@@ -173,6 +173,8 @@ class SequenceProgress(KeepingProgress):
         started = perf_counter()
         index = self._index(generated, bits, codes, times)
         self.meter.add("NegationIndex", len(index.entries), 0, perf_counter() - started)
+        if is_whole:
+            self.stacks.expect(len(relevant))
         heights, latest = self.stacks.heights(rows), latest_of(times, now)
         return SequencePiece(
             table, numbers, kernel, given, bits, relevant, codes, times, positions, index, heights, latest

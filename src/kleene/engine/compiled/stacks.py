@@ -19,7 +19,7 @@ from kleene.engine.compiled.arrays.instances import INSTANCE_BELOW, INSTANCE_RIP
 from kleene.engine.matches import Array
 from kleene.engine.saved_parts import SavedParts, require, require_within
 
-FIRST_ROOM = 1 << 10
+FIRST_ROOM, MOST_EXPECTED = 1 << 10, 1 << 18
 SEQUENCES = 1 << 14
 """How many sequences go from one operator to the next at a time."""
 
@@ -80,6 +80,12 @@ class Stacks:
 
     def grow(self) -> None:
         self._resize(2 * self._size)
+
+    def expect(self, instances: int) -> None:
+        """Room for so many instances from the beginning, as long as they are not very many."""
+        wanted = self._used + min(instances, MOST_EXPECTED)
+        if not self.is_basic and wanted > self._size * 3 // 4:
+            self._resize(1 << (wanted * 4 // 3).bit_length())
 
     def shrink(self) -> None:
         """Frees room that is mostly empty."""

@@ -14,7 +14,9 @@ from pyspark.sql import DataFrame
 
 from kleene.engine.ranges import Reach
 from kleene.engine.sorting import sorted_table
+from kleene.engine.unencoded import with_texts
 from kleene.engine.useful import only_useful
+from kleene.ir import expr as ir
 from kleene.plan.plan import Plan
 from kleene.scanning.blocks import Block
 from kleene.scanning.order import TimedBlock, timed_blocks
@@ -74,7 +76,8 @@ class FileTask(PieceTask):
     def _read(self, number: int) -> Iterator[pa.RecordBatch]:
         for table in self.reader.tables(number, self.reads.columns.names):
             # Every event has an order key here: that is known by the bounds of its block.
-            in_order = sorted_table(only_useful(table, self.reads.useful), (self.reads.time_column,))
+            useful = with_texts(only_useful(table, self.reads.useful))
+            in_order = sorted_table(useful, (self.reads.time_column,))
             yield from in_order.combine_chunks().to_batches()
 
 
@@ -105,7 +108,15 @@ def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Re
     if len(groups) < len(skipped.read):
         follow += ", but for blocks that overlap and are read together"
     tasks = dealt(groups, _rows_of_a_task(timed, reach, rows_of_a_task(whole)))
-    return Files(sort, reach, FileReader.of(whole, tasks), f"in place, because {follow}", len(skipped.left_out))
+    reader = FileReader.of(whole, tasks, _tested_words(whole, reads))
+    return Files(sort, reach, reader, f"in place, because {follow}", len(skipped.left_out))
+
+
+def _tested_words(whole: Scan, reads: Reads) -> frozenset[str]:
+    """Columns of a few words that tell which events are of use: only those of such events become texts."""
+    tested = () if reads.useful is None else ir.walk(reads.useful)
+    names = {node.name for node in tested if isinstance(node, ir.Attribute)} - {reads.time_column}
+    return frozenset(name for name in names if whole.few_words(name))
 
 
 def _rows_of_a_task(timed: list[TimedBlock], reach: Reach, usual: int) -> int:

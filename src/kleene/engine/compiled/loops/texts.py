@@ -1,20 +1,18 @@
 """Texts to numbers: loops that are the same for every query.
 
-The bytes of all texts come as words of eight of them, and there is a word behind the last that a text has bytes in, so
-that a text is read in few steps, none of which depends on where it begins.
+Eight bytes can be read wherever a text has some: behind the last text stand at least as many.
 """
 
 # ------------------------------------------------------------------------------------------------------------------
 
 
-def word_at(text_words, begin, left):
+def eight_bytes(text_bytes, at, head_masks, left):
     """Eight bytes of a text from there on as one number, or fewer where it has only so many left."""
-    at, shift = begin >> 3, (begin & 7) << 3
-    word = (text_words[at] >> shift) & ~((-1 << 1) << (63 - shift))
-    word |= (text_words[at + 1] << 1) << (63 - shift)
-    if left < 8:
-        word &= (1 << (left << 3)) - 1
-    return word
+    at &= 0x7FFFFFFF  # says that it is not negative; with that, the compiler reads all eight bytes in one step
+    word = text_bytes[at] | (text_bytes[at + 1] << 8) | (text_bytes[at + 2] << 16) | (text_bytes[at + 3] << 24)
+    word |= (text_bytes[at + 4] << 32) | (text_bytes[at + 5] << 40)
+    word |= (text_bytes[at + 6] << 48) | (text_bytes[at + 7] << 56)
+    return word & head_masks[min(left, 8) & 15]
 
 
 def mark_of(head):
@@ -22,30 +20,38 @@ def mark_of(head):
     return ((head * 0x5851F42D4C957F2D) >> 58) & 63
 
 
-def rows_of_words(text_offsets, text_words, is_missing, word_offsets, named_words, word_heads, use, kinds):
+def rows_of_words(text_offsets, text_bytes, is_missing, word_offsets, word_bytes, word_heads, head_masks, use, kinds):
     """The rows whose texts are among the words, in `use`, and the numbers of these words, in `kinds`.
 
-    Where there are NULLs, `is_missing` says where. word_heads[n] becomes the first eight bytes of word n. Gives back
-    how many rows there are.
+    Where there are NULLs, `is_missing` says where. head_masks[n] has ones for the first n bytes. word_heads[n] becomes
+    the first eight bytes of word n. Gives back how many rows there are.
     """
-    found, marks, words = 0, 0, len(word_offsets) - 1
+    marks, words = 0, len(word_offsets) - 1
     for word in range(words):
-        word_heads[word] = word_at(named_words, word_offsets[word], word_offsets[word + 1] - word_offsets[word])
+        begin = int(word_offsets[word])
+        word_heads[word] = eight_bytes(word_bytes, begin, head_masks, int(word_offsets[word + 1]) - begin)
         marks |= 1 << mark_of(word_heads[word])
+    marked = 0
     for row in range(len(text_offsets) - 1):
+        begin = int(text_offsets[row])
+        head = eight_bytes(text_bytes, begin, head_masks, int(text_offsets[row + 1]) - begin)
+        use[marked] = row
+        marked += (marks >> mark_of(head)) & 1  # without a jump: what type comes next cannot be foretold
+    found = 0
+    for at in range(marked):
+        row = use[at]
         if len(is_missing) and is_missing[row]:
             continue
         begin = int(text_offsets[row])
         length = int(text_offsets[row + 1]) - begin
-        head = word_at(text_words, begin, length)
-        if not (marks >> mark_of(head)) & 1:
-            continue  # most texts of other words are left here
+        head = eight_bytes(text_bytes, begin, head_masks, length)
         for word in range(words):
             if head == word_heads[word] and length == word_offsets[word + 1] - word_offsets[word]:
-                done = 8
+                done, other = 8, int(word_offsets[word])
                 while done < length:
-                    left, other = length - done, word_offsets[word] + done
-                    if word_at(text_words, begin + done, left) != word_at(named_words, other, left):
+                    left = length - done
+                    own = eight_bytes(text_bytes, begin + done, head_masks, left)
+                    if own != eight_bytes(word_bytes, other + done, head_masks, left):
                         break
                     done += 8
                 if done >= length:
