@@ -96,9 +96,12 @@ def put_in_order(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Machine code made by the tests stays with them."""
+    """Machine code made by the tests stays with them; the processes of one run share it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "machine_code"
+    folder.mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KLEENE_CACHE_DIR", str(tmp_path_factory.mktemp("machine_code")))
+        patch.setenv("KLEENE_CACHE_DIR", str(folder))
         yield
 
 
