@@ -99,6 +99,13 @@ def test_codes_come_to_the_cut_as_codes(monkeypatch: pytest.MonkeyPatch) -> None
     assert came.schema.field("type").type == came.schema.field("k").type == unencoded.CODES
 
 
+def test_a_type_that_is_a_word_but_does_not_occur_is_told() -> None:
+    types = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 50, pa.int8()), pa.array(["Shelf", "Exits", "Exit"]))
+    query = kleene.sase("EVENT SEQ(Shelf a, Exit b)")
+    with pytest.warns(UserWarning, match="no event is of type 'Exit'"):
+        query.match(pa.table({"type": types, "t": range(100)}), order_by="t", engine="generated")
+
+
 def test_codes_outside_the_words_are_an_error() -> None:
     wrong = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int32()), pa.array(["a"]), safe=False)
     with pytest.raises(pa.ArrowInvalid):

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.engine.events import TYPE_OF_EVENT
+from kleene.engine.unencoded import unencoded_type
 from kleene.errors import did_you_mean, listed, printable
 from kleene.plan.plan import Plan
 from kleene.wording import said
@@ -50,15 +51,14 @@ class MissingTypes:
         if self._column is None or not self._missing or not table.num_rows:
             return
         column = table.column(self._column)
-        if pa.types.is_dictionary(column.type):  # its words occur in the file, if not in this piece
-            column = pa.chunked_array([chunk.dictionary for chunk in column.chunks], column.type.value_type)
-        if not pa.types.is_string(column.type):
+        if unencoded_type(column.type) != pa.string():
             self._missing = []
             return
         # Looking for one type ends where it is found, which costs nothing as a rule.
-        self._missing = [type_ for type_ in self._missing if pc.index(column, pa.scalar(type_)).as_py() < 0]
+        self._missing = [type_ for type_ in self._missing if not any(_occurs(type_, chunk) for chunk in column.chunks)]
         if self._missing and len(self._known) < MOST_TYPES:
-            self._known |= dict.fromkeys(column.unique().slice(0, MOST_TYPES).to_pylist())
+            types = (chunk.unique().slice(0, MOST_TYPES).to_pylist() for chunk in column.chunks)
+            self._known |= dict.fromkeys(type_ for own in types for type_ in own)
 
     def notes(self, is_empty: bool) -> Iterator[str]:
         if not self._missing or not self._known or self._column is None:
@@ -68,6 +68,13 @@ class MissingTypes:
         is_asked = len(self._wanted) == 1 and self._column != TYPE_OF_EVENT
         for note in missing_types(self._missing, list(self._known), is_empty):
             yield note + (is_alone if is_asked else "")
+
+
+def _occurs(type_: str, types: pa.Array) -> bool:
+    if not pa.types.is_dictionary(types.type):
+        return bool(pc.index(types, pa.scalar(type_)).as_py() >= 0)
+    code = pc.index(types.dictionary, pa.scalar(type_)).as_py()  # some words may not occur
+    return code >= 0 and bool(pc.index(types.indices, pa.scalar(code, types.indices.type)).as_py() >= 0)
 
 
 def missing_types(missing: list[str], types: list[str | None], is_empty: bool) -> Iterator[str]:

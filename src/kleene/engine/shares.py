@@ -93,8 +93,8 @@ class Cut:
     def _partitions(self, begin: int, end: int) -> Array | None:
         if self.partitions is None:
             return None
-        own = self.partitions[(self.partitions >= begin) & (self.partitions < end)]
-        return np.append(np.unique(own), end) - begin  # of equal ones, some have no events
+        first, last = np.searchsorted(self.partitions, [begin, end])
+        return np.append(np.unique(self.partitions[first:last]), end) - begin  # of equal ones, some have no events
 
 
 def cut_by_key(
