@@ -70,6 +70,7 @@ ARROWS = {
         "watching",
     },
     "program": {"api", "call", "engine", "plan", "options", "analysis", "lang", "ir", "errors", "watching"},
+    "steps": {"api", "lang", "ir", "visible"},
     "sqltext": {"lang", "analysis", "ir", "errors", "source", "schema"},
     "spark": {
         "sqltext",

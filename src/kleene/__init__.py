@@ -28,6 +28,7 @@ from kleene.errors import (
 from kleene.ir.own import aggregate, function
 from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
 from kleene.program import Program, program
+from kleene.steps import StepPattern, begin
 from kleene.watching import show_progress
 
 __all__ = [
@@ -45,9 +46,11 @@ __all__ = [
     "SchemaError",
     "SnapshotError",
     "SparkOptions",
+    "StepPattern",
     "StreamOptions",
     "UnsupportedError",
     "aggregate",
+    "begin",
     "expand",
     "function",
     "last_notes",

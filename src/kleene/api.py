@@ -50,6 +50,8 @@ from kleene.ir.own import Own, own_functions
 from kleene.ir.purity import purity_notes
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
+from kleene.ir.steps import is_steps
+from kleene.ir.steps_text import steps_text
 from kleene.ir.text import query_text
 from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import pattern_window as pattern_window_language
@@ -576,6 +578,8 @@ class Progress:
 
 
 def definition_text(definition: QueryDefinition) -> str:
+    if is_steps(definition):
+        return steps_text(definition)
     return row_query_text(definition) if is_row_pattern(definition) else query_text(definition)
 
 

@@ -6,6 +6,7 @@ import weakref
 from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
@@ -13,6 +14,7 @@ from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.sequence_engine import SequenceEngine
 from kleene.engine.compiled.tiers import Tier
 from kleene.engine.interpreter import Interpreter, NoMatchEngine
+from kleene.engine.steps.interpreter import StepsInterpreter
 from kleene.errors import UnsupportedError
 from kleene.ir.calls import calls_own
 from kleene.ir.options import Selection
@@ -39,12 +41,12 @@ class Choice:
 
     name: str
     reason: str
-    engine: CompiledEngine | Interpreter | NoMatchEngine
+    engine: CompiledEngine | Interpreter | StepsInterpreter | NoMatchEngine
 
     @property
     def compiled(self) -> CompiledEngine | None:
         """The engine, if it runs code made for the query; it makes that once for each set of columns with NULLs."""
-        return None if isinstance(self.engine, (Interpreter, NoMatchEngine)) else self.engine
+        return None if isinstance(self.engine, (Interpreter, StepsInterpreter, NoMatchEngine)) else self.engine
 
 
 def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
@@ -53,6 +55,8 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
     Code is made for tables in which only these columns have NULLs, or all if nothing is known.
     """
     _check_algorithm(plan)
+    if isinstance(plan.query, AnalyzedSteps):
+        return _choice_for_steps(plan, plan.query)
     if plan.engine == "reference":
         return Choice("reference", "the plain interpreter, as requested", Interpreter(plan))
     if plan.pipeline is not None and plan.pipeline.is_empty:
@@ -85,6 +89,19 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
     return Choice("reference", why, Interpreter(plan))
 
 
+def _choice_for_steps(plan: Plan, query: AnalyzedSteps) -> Choice:
+    """The interpreter of steps."""
+    if plan.engine == "reference":
+        return Choice("reference", "the interpreter of steps, as requested", StepsInterpreter(plan))
+    problem = "conditions that are Python functions" if query.calls_python else "patterns in steps"
+    if plan.engine != "auto":
+        raise UnsupportedError(
+            f"the {plan.engine} engine has no code for {problem}", hint="Use engine='auto' or 'reference'."
+        )
+    why = f"the interpreter of steps, since the compiled engine has no code for {problem}"
+    return Choice("reference", why, StepsInterpreter(plan))
+
+
 def _generating(plan: Plan, jit: bool, nullable: frozenset[str] | None) -> CompiledEngine:
     engine = _engine_of(plan, jit)
     if plan.query.schema is not None:
@@ -96,7 +113,8 @@ def _generating(plan: Plan, jit: bool, nullable: frozenset[str] | None) -> Compi
 
 
 def _check_algorithm(plan: Plan) -> None:
-    if plan.algorithm != "auto" and not isinstance(plan.query, AnalyzedQuery):
+    is_sase = isinstance(plan.query, AnalyzedQuery) and not isinstance(plan.query, AnalyzedSteps)
+    if plan.algorithm != "auto" and not is_sase:
         raise UnsupportedError("algorithm is for SASE queries", hint="Leave it out.")
     if plan.engine == "reference":
         if plan.algorithm not in ("auto", "basic"):

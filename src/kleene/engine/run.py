@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.choice import SMALL, TINY, Choice, CompiledEngine, choose, compiled_engine
 from kleene.engine.compiled.batches import nullable_names
@@ -64,8 +65,8 @@ def _with_marks(schema: pa.Schema, plan: Plan) -> pa.Schema:
 
 
 def timeouts_of(plan: Plan) -> EventTimeouts | RowTimeouts | None:
-    """What finds the runs that are out of time, if they are wanted."""
-    if plan.timeouts is Timeouts.NONE:
+    """What finds the runs that are out of time, if they are wanted; of steps, the engine itself does."""
+    if plan.timeouts is Timeouts.NONE or isinstance(plan.query, AnalyzedSteps):
         return None
     return RowTimeouts(plan) if isinstance(plan.query, AnalyzedRowPattern) else EventTimeouts(plan)
 
