@@ -97,7 +97,7 @@ def with_types(definition: QueryDefinition, types: tuple[object, ...]) -> QueryD
         raise _fail(f"of_type is about one event, but {_called(last)} has several steps", _INSIDE)
     found = _types(types, "of_type")
     if not found:
-        raise _fail(f"of_type of {_called(last)} names no type", "Write: .of_type('Shelf')")
+        raise _fail(f"of_type of {_called(last)} names no type", "Write: of_type('Shelf')")
     return _with_last(definition, replace(last, types=found))
 
 
@@ -275,7 +275,7 @@ def _with_group(
     if last.negative is not None:
         raise _fail(
             f"{_called(group)} ends with the negative step '{printable(last.name)}'",
-            f"Let it stand after the group instead: .{last.negative.value}({last.name!r}).",
+            f"Let it stand after the group instead: {last.negative.value}({last.name!r}).",
         )
     added = _added(definition, group)
     return replace(added, definitions=(*definition.definitions, *inner.definitions))
@@ -306,7 +306,7 @@ def _check_repeated(step: Step, call: str) -> None:
     if step.repetition is None:
         raise _fail(
             f"{call} on {_called(step)}, which is not repeated: there is nothing between events of a single step",
-            f"Repeat it first: .one_or_more().{call}().",
+            f"Repeat it first: one_or_more().{call}().",
         )
 
 
@@ -378,7 +378,7 @@ def _condition(given: object, what: str, kind: ConditionKind) -> tuple[ir.Expr, 
         return RowFunction(given), None
     raise _fail(
         f"{what} is text or a function f(row, bound), but {shown(given)} was given",
-        f"Write: .{kind.value}('price > 10').",
+        f"Write: {kind.value}('price > 10').",
     )
 
 
@@ -432,7 +432,7 @@ def _window(given: object, what: str) -> Window:
         text = given.strip()
     elif isinstance(given, (int, float, Decimal)) and not isinstance(given, bool):
         text = f"{Decimal(repr(given) if isinstance(given, float) else given):f}" if given == given else None
-    if text is not None and re.match(r"-|0*(\.0*)?(?![\d.])", text):
+    if text is not None and re.match(r"-|(?=[\d.])0*(\.0*)?(?![\d.])", text):
         raise _fail(f"{what} is {shown(given)}, but a window is positive", "Write: '5 minutes', or 10.")
     window = None if text is None else parse_window(text)
     if window is None:
