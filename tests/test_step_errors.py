@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from test_messages import check_hint
 
 import kleene
 from kleene import begin
-from test_messages import check_hint
 
 EVENTS = pa.table({"type": ["a", "b"], "t": [1, 2], "price": [1, 2]})
 a, b = begin("a"), begin("a").followed_by("b")

@@ -28,7 +28,6 @@ from kleene.ir.steps import (
     AfterSteps,
     ConditionKind,
     Negative,
-    RowFunction,
     Step,
     StepCondition,
     Steps,
@@ -64,7 +63,7 @@ class AnalyzedSteps(AnalyzedQuery):
     def calls_python(self) -> bool:
         """Whether a condition is a function, which sees whole events."""
         said_ = (expression for _, expression in (*self.conditions, *self.untils))
-        return any(isinstance(node, RowFunction) for one in said_ for node in ir.walk(one))
+        return any(isinstance(node, ir.RowFunction) for one in said_ for node in ir.walk(one))
 
 
 def analyze_steps(
@@ -235,7 +234,7 @@ class _Analysis:
         return found, untils
 
     def _typed(self, item: StepCondition) -> ir.Expr:
-        if isinstance(item.condition, RowFunction):
+        if isinstance(item.condition, ir.RowFunction):
             return replace(item.condition, type=BOOLEAN)
         scope = Scope(item.source or SourceText(""), self.schema, {}, None)
         try:

@@ -33,7 +33,7 @@ from kleene.automaton.model import (
 from kleene.errors import UnsupportedError, listed
 from kleene.ir import expr as ir
 from kleene.ir.options import Window
-from kleene.ir.steps import Contiguity, Negative, RowFunction, SkipMode, Step, all_steps
+from kleene.ir.steps import Contiguity, Negative, SkipMode, Step, all_steps
 
 MOST_STATES = 20_000
 
@@ -349,7 +349,8 @@ def _predicates(condition: ir.Expr) -> tuple[Predicate, ...]:
 def class_of(expression: ir.Expr) -> FormulaClass:
     """What an engine needs to know to decide a condition of a step."""
     reads_run = any(
-        isinstance(node, (ir.Aggregate, RowFunction)) or (isinstance(node, ir.Attribute) and node.variable is not None)
+        isinstance(node, (ir.Aggregate, ir.RowFunction))
+        or (isinstance(node, ir.Attribute) and node.variable is not None)
         for node in ir.walk(expression)
     )
     return FormulaClass.RUN if reads_run else FormulaClass.SINGLE_EVENT

@@ -6,12 +6,10 @@ expressions of a query finds them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
-from kleene.ir.expr import Expr
 from kleene.ir.options import Window
 from kleene.ir.pattern import Pattern
 from kleene.ir.query import Definition, QueryDefinition
@@ -138,17 +136,6 @@ class StepCondition(Definition):
     """A condition of the step, or the group, with the label `variable`."""
 
     kind: ConditionKind = ConditionKind.AND
-
-
-@dataclass(frozen=True, slots=True)
-class RowFunction(Expr):
-    """A condition that is a Python function of the event being tried and the rows bound so far."""
-
-    function: Callable[..., Any]
-
-    @property
-    def name(self) -> str:
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
 
 
 def is_steps(definition: QueryDefinition) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from kleene.ir.expr import Expr
+from kleene.ir import expr as ir
 from kleene.ir.options import Window, WindowUnit
 from kleene.ir.query import QueryDefinition
-from kleene.ir.steps import AfterSteps, Contiguity, RowFunction, Step, StepCondition, Steps, steps_of
+from kleene.ir.steps import AfterSteps, Contiguity, Step, StepCondition, Steps, steps_of
 from kleene.ir.text import expression_text, window_text
 
 _FOLLOWS = {Contiguity.STRICT: "next", Contiguity.RELAXED: "followed_by", Contiguity.ANY: "followed_by_any"}
@@ -73,8 +73,8 @@ def _repetition_calls(step: Step) -> Iterator[str]:
         yield "greedy()"
 
 
-def _condition(condition: Expr) -> str:
-    return condition.name if isinstance(condition, RowFunction) else repr(expression_text(condition))
+def _condition(condition: ir.Expr) -> str:
+    return condition.name if isinstance(condition, ir.RowFunction) else repr(expression_text(condition))
 
 
 def _window(window: Window) -> str:

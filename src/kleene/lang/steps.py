@@ -23,7 +23,6 @@ from kleene.ir.steps import (
     Contiguity,
     Negative,
     Repetition,
-    RowFunction,
     SkipMode,
     Step,
     StepCondition,
@@ -375,7 +374,7 @@ def _condition(given: object, what: str, kind: ConditionKind) -> tuple[ir.Expr, 
     if isinstance(given, str):
         return parse_condition(given, what)
     if callable(given):
-        return RowFunction(given), None
+        return ir.RowFunction(given), None
     raise _fail(
         f"{what} is text or a function f(row, bound), but {shown(given)} was given",
         f"Write: {kind.value}('price > 10').",

@@ -11,7 +11,7 @@ from kleene.engine.events import Events, window_size
 from kleene.errors import ExecutionError, printable, shown
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import aggregated, evaluate
-from kleene.ir.steps import RowFunction, all_steps
+from kleene.ir.steps import all_steps
 
 Bound = tuple[tuple[int, int], ...]
 """The events of a run in their order: of each, the number of its step and its row."""
@@ -96,7 +96,7 @@ class _Bindings:
                 return events.values(name)[rows[-1]] if rows else None
             case ir.Aggregate():
                 return self._aggregate(expression)
-            case RowFunction():
+            case ir.RowFunction():
                 return self._called(expression)
         raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
 
@@ -121,7 +121,7 @@ class _Bindings:
         """The argument of an aggregate for one event of the step."""
         return evaluate(argument, _Bindings(self._conditions, self.current_row, ((self._numbers[step], row),)))
 
-    def _called(self, call: RowFunction) -> bool | None:
+    def _called(self, call: ir.RowFunction) -> bool | None:
         rows = self._conditions.rows()
         bound: dict[str, list[dict[str, Any]]] = {name: [] for name in self._numbers}
         names = list(self._numbers)

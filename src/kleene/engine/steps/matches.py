@@ -29,6 +29,11 @@ class StepMatches(FlatMatches):
     def last(self) -> Array:
         return np.asarray(np.maximum.reduceat(self.positions, self.offsets[:-1]) if len(self) else self.positions[:0])
 
+    @property
+    def positions_in_order(self) -> Array:
+        numbers = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return np.asarray(self.positions[np.lexsort((self.positions, numbers))])
+
 
 def step_matches(matches: Sequence[Bound], steps: int) -> StepMatches:
     """The matches in their order; the events of each step stand together."""
@@ -43,6 +48,6 @@ def step_matches(matches: Sequence[Bound], steps: int) -> StepMatches:
 
 
 def output_order(match: Bound) -> tuple[object, ...]:
-    """By the last event, then the first, then all of them; of equal events, the earlier step first."""
-    rows = tuple(row for _, row in match)
-    return rows[-1], rows[0], rows, tuple(step for step, _ in match)
+    """By the last event, then the first, then all of them; of equal events, the longer earlier step first."""
+    rows, steps = tuple(row for _, row in match), tuple(step for step, _ in match)
+    return rows[-1], rows[0], rows, tuple(-steps.count(step) for step in range(max(steps) + 1)), steps
