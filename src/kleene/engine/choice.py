@@ -12,18 +12,19 @@ from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.sequence_engine import SequenceEngine
+from kleene.engine.compiled.steps_engine import StepsEngine
 from kleene.engine.compiled.tiers import Tier
 from kleene.engine.interpreter import Interpreter, NoMatchEngine
 from kleene.engine.steps.interpreter import StepsInterpreter
 from kleene.errors import UnsupportedError
 from kleene.ir.calls import calls_own
-from kleene.ir.options import Selection
+from kleene.ir.options import Selection, Timeouts
 from kleene.plan.operators import RunScan, negation_access, run_ending_negations, running_query
 from kleene.plan.plan import Plan
 
 TINY, SMALL = 1_000, 10_000
 """Up to so many events the interpreter is done before machine code is read from disk, or made."""
-CompiledEngine = RunEngine | SequenceEngine | RowEngine | RegexEngine
+CompiledEngine = RunEngine | SequenceEngine | RowEngine | RegexEngine | StepsEngine
 _REASONS = {
     "auto": f"machine code made for this query; up to {SMALL:,} events, the interpreter answers if no code is at hand",
     "compiled": "machine code made for this query, as requested",
@@ -55,10 +56,8 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
     Code is made for tables in which only these columns have NULLs, or all if nothing is known.
     """
     _check_algorithm(plan)
-    if isinstance(plan.query, AnalyzedSteps):
-        return _choice_for_steps(plan, plan.query)
     if plan.engine == "reference":
-        return Choice("reference", "the plain interpreter, as requested", Interpreter(plan))
+        return Choice("reference", "the plain interpreter, as requested", interpreter_of(plan))
     if plan.pipeline is not None and plan.pipeline.is_empty:
         return Choice("nothing", "an empty engine: no match can exist, so no event is read", NoMatchEngine())
     name = "compiled" if plan.engine == "auto" else plan.engine
@@ -86,20 +85,12 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
             why = f"the code made for this query, as plain Python, since the compiled engine {problem}"
             return Choice("generated", why, plain)
     why = f"the plain interpreter, since the compiled engine {problem}"
-    return Choice("reference", why, Interpreter(plan))
+    return Choice("reference", why, interpreter_of(plan))
 
 
-def _choice_for_steps(plan: Plan, query: AnalyzedSteps) -> Choice:
-    """The interpreter of steps."""
-    if plan.engine == "reference":
-        return Choice("reference", "the interpreter of steps, as requested", StepsInterpreter(plan))
-    problem = "conditions that are Python functions" if query.calls_python else "patterns in steps"
-    if plan.engine != "auto":
-        raise UnsupportedError(
-            f"the {plan.engine} engine has no code for {problem}", hint="Use engine='auto' or 'reference'."
-        )
-    why = f"the interpreter of steps, since the compiled engine has no code for {problem}"
-    return Choice("reference", why, StepsInterpreter(plan))
+def interpreter_of(plan: Plan) -> Interpreter | StepsInterpreter:
+    """The oracle: of steps, it goes through pieces; of all others, it needs the whole input."""
+    return StepsInterpreter(plan) if isinstance(plan.query, AnalyzedSteps) else Interpreter(plan)
 
 
 def _generating(plan: Plan, jit: bool, nullable: frozenset[str] | None) -> CompiledEngine:
@@ -141,7 +132,8 @@ def _engine_of(plan: Plan, jit: bool) -> CompiledEngine:
 def compiled_engine(plan: Plan, jit: bool) -> CompiledEngine:
     """The kernels of the plan, of which none is made yet."""
     engine = _kernels_of(plan, jit)
-    engine.tier = _TIERS.get(plan.engine, Tier.MACHINE)
+    # No loops serve every pattern in steps.
+    engine.tier = Tier.MACHINE if isinstance(engine, StepsEngine) else _TIERS.get(plan.engine, Tier.MACHINE)
     return engine
 
 
@@ -150,6 +142,12 @@ _TIERS = {"auto": Tier.AUTO, "tables": Tier.TABLES}
 
 def _kernels_of(plan: Plan, jit: bool) -> CompiledEngine:
     query, pipeline, limit = plan.query, plan.pipeline, plan.run_limit
+    if isinstance(query, AnalyzedSteps):
+        if plan.timeouts is not Timeouts.NONE:
+            raise NotExpressibleError("timeouts of patterns in steps")
+        if plan.engine == "tables":
+            raise NotExpressibleError("patterns in steps, in the loops that serve every query")
+        return StepsEngine(plan, jit)
     if not isinstance(query, AnalyzedQuery):
         is_regex = query.definition.selection is Selection.FIRST_COMPLETED
         return RegexEngine(query, jit, limit) if is_regex else RowEngine(query, jit, limit)

@@ -70,6 +70,12 @@ class StepsProgress:
         table = events if self._kept is None else pa.concat_tables([self._kept, events])
         matching = self._matching(table)
         self._go_through(matching, table.num_rows - events.num_rows, keys_of(matching, self._query))
+        self._move_time(matching, now, is_last)
+        self._compact(table, matching)
+        yield from self._found(table, matching)
+
+    def _move_time(self, matching: Matching, now: Time | None, is_last: bool) -> None:
+        """Up to the time `now` all events are there; after the last piece, time is over."""
         for key in list(self._partitions) if now is not None or is_last else ():
             partition = self._partitions[key]
             if is_last:
@@ -77,8 +83,6 @@ class StepsProgress:
             else:
                 matching.advance(partition, now)
             self._forget_if_empty(key)
-        self._compact(table, matching)
-        yield from self._found(table, matching)
 
     def _matching(self, table: pa.Table) -> Matching:
         assert self._query.schema is not None

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kleene.engine.matches import Array, FlatMatches
+from kleene.engine.compiled.arrangement import chosen_matches, order_of
+from kleene.engine.compiled.arrays.orders import OUTPUT_ORDER
+from kleene.engine.matches import Array, FlatMatches, joined
 from kleene.engine.steps.conditions import Bound
 
 
@@ -45,6 +47,21 @@ def step_matches(matches: Sequence[Bound], steps: int) -> StepMatches:
             positions.append(row)
     offsets = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))]).astype(np.int64)
     return StepMatches(offsets, lengths, np.array(positions, np.int64))
+
+
+def joined_steps(parts: Sequence[FlatMatches]) -> StepMatches:
+    whole = joined(parts, parts[0].lengths.shape[1])
+    return StepMatches(whole.offsets, whole.lengths, whole.positions)
+
+
+def in_output_order(matches: StepMatches, has_groups: bool, jit: bool) -> StepMatches:
+    """The matches sorted; where there are groups, the events of a match are compared as they came."""
+    in_order = FlatMatches(
+        matches.offsets, matches.lengths, matches.positions_in_order if has_groups else matches.positions
+    )
+    numbers = order_of(in_order, np.zeros(len(matches), np.int64), OUTPUT_ORDER, jit)
+    chosen = chosen_matches(matches, numbers)
+    return StepMatches(chosen.offsets, chosen.lengths, chosen.positions)
 
 
 def output_order(match: Bound) -> tuple[object, ...]:
