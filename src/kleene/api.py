@@ -604,7 +604,8 @@ def prepare(call: Call, events: Any, samples: bool = True) -> tuple[pa.Table, Pl
     query = _analyzed(call.definition, source.schema, source.order.order_by)
     warn(category_notes(call.definition, call.order, source.ordered))
     table = in_order(source.read(columns_read(query, source.columns.names, source.order.columns)), source.order)
-    is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"
+    is_planned = call.engine.name != "reference" and not is_steps(call.definition)
+    is_sampled = samples and is_planned and table.num_rows > SMALL
     plan = call.plan(query, sampled_statistics(table, query) if is_sampled else None)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)
     return table, plan

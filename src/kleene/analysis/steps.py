@@ -22,11 +22,12 @@ from kleene.analysis.scope import Scope
 from kleene.analysis.value_types import condition
 from kleene.errors import AnalysisError, SchemaError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
-from kleene.ir.options import Window, WindowUnit
+from kleene.ir.options import Strategy, Window, WindowUnit
 from kleene.ir.query import Definition, QueryDefinition
 from kleene.ir.steps import (
     AfterSteps,
     ConditionKind,
+    Contiguity,
     Negative,
     Step,
     StepCondition,
@@ -54,6 +55,17 @@ class AnalyzedSteps(AnalyzedQuery):
     @property
     def pattern(self) -> Steps:
         return steps_of(self.definition)
+
+    @property
+    def strategy(self) -> Strategy:
+        """Whether events that are of no step's type can be left out: then none has to be a neighbour of another."""
+        steps = list(all_steps(self.pattern.steps))
+        is_typed = all(step.types for step in steps) and not self.untils
+        is_bounded = any(window.unit is WindowUnit.EVENTS for window in self.pattern.windows) or any(
+            step.since_previous or (step.repetition is not None and step.repetition.gap) for step in steps
+        )
+        is_loose = not _has_neighbours(self.pattern.steps) and is_typed and not is_bounded
+        return Strategy.SKIP_TILL_NEXT_MATCH if is_loose else Strategy.PARTITION_CONTIGUITY
 
     @property
     def after(self) -> AfterSteps:
@@ -96,6 +108,17 @@ def analyze_steps(
         (),
         tuple(conditions.items()),
         tuple(untils.items()),
+    )
+
+
+def _has_neighbours(steps: tuple[Step, ...]) -> bool:
+    """Whether two events of a match, or an event and an absence, must be neighbours."""
+    return any(
+        step.negative is Negative.NOT_NEXT
+        or step.inside is Contiguity.STRICT
+        or (number > 0 and step.negative is None and step.contiguity is Contiguity.STRICT)
+        or _has_neighbours(step.group)
+        for number, step in enumerate(steps)
     )
 
 

@@ -207,6 +207,8 @@ class _Generator(SaseCode):
                 "MOST_MOVES": tables.most_moves,
                 "KEEPS_ORDER": after.mode is not SkipMode.NO_SKIP,
                 "ENDS_IN_TIME": bool(self.steps.pending),
+                "HAS_WAITS": bool(tables.windows),
+                "HAS_ABSENCES": bool(tables.open_after.any()),
                 "HAS_GROUPS": any(step.group for step in query.pattern.steps),
                 "SKIPS_TO": to if to is not None else names.index(after.step) if after.step is not None else -1,
                 "SKIPS_TO_LAST": after.mode is SkipMode.SKIP_TO_LAST,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from kleene.analysis.steps import AnalyzedSteps
 from kleene.automaton.steps import steps_automaton
 from kleene.engine.budget import Budget, too_many_partial_matches
+from kleene.engine.compiled.arrangement import arranged
 from kleene.engine.compiled.arrays import Counters
 from kleene.engine.compiled.arrays.statuses import DONE, NEEDS_ROOM, TOO_MANY_RUNS
 from kleene.engine.compiled.arrays.step_groups import (
@@ -28,7 +29,7 @@ from kleene.engine.compiled.arrays.step_groups import (
     STEP_GROUP_STORED,
     STEP_GROUP_STORED_COUNT,
 )
-from kleene.engine.compiled.arrays.step_nodes import STEP_NODE_COLUMNS
+from kleene.engine.compiled.arrays.step_nodes import STEP_NODE_COLUMNS, STEP_NODE_LENGTH
 from kleene.engine.compiled.arrays.step_runs import (
     STEP_RUN_HEAD,
     STEP_RUN_NULLS,
@@ -36,13 +37,24 @@ from kleene.engine.compiled.arrays.step_runs import (
     STEP_RUN_START,
     STEP_RUN_STATE,
 )
-from kleene.engine.compiled.batches import Arguments, Grouped, arguments, group, grown, nullable_names, partition_codes
+from kleene.engine.compiled.batches import (
+    Arguments,
+    Grouped,
+    arguments,
+    group,
+    grown,
+    nullable_names,
+    one_group,
+    partition_codes,
+    permuted_arguments,
+)
 from kleene.engine.compiled.columns import Array, Dictionary, times_array
 from kleene.engine.compiled.failures import check_span
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.programs import Compiled, Kernel
 from kleene.engine.compiled.steps_code import GeneratedSteps, generate_steps
-from kleene.engine.matches import FoundMatches
+from kleene.engine.compiled.steps_tables import ALWAYS
+from kleene.engine.matches import FlatMatches, FoundMatches
 from kleene.engine.protocol import Time
 from kleene.engine.steps.conditions import Bound
 from kleene.engine.steps.interpreter import Key, StepsProgress
@@ -91,10 +103,12 @@ class _Room:
     marks: Array
 
     @classmethod
-    def of(cls, generated: GeneratedSteps, stored: int) -> _Room:
+    def of(cls, generated: GeneratedSteps, stored: int, events: int) -> _Room:
+        """Room for a table of so many events; matches are read out in fewer, larger parts where there are many."""
         registers, most = generated.registers, generated.tables.most_moves
         columns, floats = registers.columns, max(registers.floats, 1)
         room = max(ROOM, 4 * most)
+        many = 16 * room if events > 16 * ROOM else 2 * room
 
         def table(rows: int, width: int) -> Array:
             return np.zeros((rows, width), np.int64)
@@ -111,8 +125,8 @@ class _Room:
             numbers(room),
             table(room, columns),
             numbers(room),
-            table(4 * room, STEP_NODE_COLUMNS),
-            table(2 * room, 2),
+            table(4 * many, STEP_NODE_COLUMNS),
+            table(many, 2),
             table(2 * room, 2),
             np.zeros(1 << (32 * room - 1).bit_length(), np.int64),
             np.zeros(2 * (len(generated.tables.edge) + 2), np.int64),
@@ -170,6 +184,7 @@ class CompiledStepsProgress(StepsProgress):
         super().__init__(engine.plan, engine.steps, budget)
         self.engine = engine
         self.nullable: frozenset[str] = frozenset()
+        self._has_groups = any(step.group for step in self._query.pattern.steps)
 
     def feed(
         self, events: pa.Table, now: Time | None = None, is_last: bool = False
@@ -178,11 +193,18 @@ class CompiledStepsProgress(StepsProgress):
         piece = self._prepared(table, table.num_rows - events.num_rows)
         parts = list(self._run(piece, is_last))
         rows, ended = self._after(piece.table, now, is_last)
-        found = [step_matches([_moved(bound, rows) for bound in ended], len(self._query.components))]
-        whole = joined_steps([*parts, *found])
-        if len(whole):
-            has_groups = any(step.group for step in self._query.pattern.steps)
-            yield FoundMatches(table, in_output_order(whole, has_groups, self.engine.jit), is_settled=True)
+        late = step_matches([_moved(bound, rows) for bound in ended], len(self._query.components))
+        found = self._arranged(parts, late, piece.grouped.order)
+        if len(found):
+            yield FoundMatches(table, found, is_settled=True)
+
+    def _arranged(self, parts: list[FlatMatches], late: StepMatches, order: Array) -> FlatMatches:
+        """All matches in output order, by positions; `late` are those that time has completed."""
+        steps, jit = len(self._query.components), self.engine.jit
+        if not self._has_groups and not len(late):
+            return arranged(parts, order, steps, jit)
+        placed = [FlatMatches(part.offsets, part.lengths, order[part.positions]) for part in parts]
+        return in_output_order(joined_steps([*placed, late]), self._has_groups, jit)
 
     def _after(self, table: pa.Table, now: Time | None, is_last: bool) -> tuple[list[int], list[Bound]]:
         """What time alone makes of the runs that are kept; the rows of the events that these refer to, and matches."""
@@ -203,12 +225,17 @@ class CompiledStepsProgress(StepsProgress):
         self.nullable |= nullable_names(table)
         kernel = self.engine.kernel(self.nullable, self.budget)
         codes, count = partition_codes(table, query.partition_by, null_is_a_key=False)
+        as_given = one_group(table.num_rows)
+        given = arguments(kernel.generated.layout, table, query.schema, as_given, Dictionary())
+        bits = np.zeros(table.num_rows, np.int64)
+        kernel.run("classify", bits, 0, len(bits), *given)
+        if kernel.generated.tables.leaves_out:
+            codes = np.where((bits == ALWAYS) & (np.arange(len(bits)) >= old), -1, codes)
         grouped = group(codes, max(count, 1), self.engine.jit)
-        given = arguments(kernel.generated.layout, table, query.schema, grouped, Dictionary())
+        if not grouped.is_identity:
+            given, bits = permuted_arguments(given, grouped), np.ascontiguousarray(bits[grouped.order])
         times = np.ascontiguousarray(grouped.permuted(times_array(table, query.order_by[0], query.time_type)))
         check_span(times, query.order_by[0])
-        bits = np.zeros(len(grouped), np.int64)
-        kernel.run("classify", bits, 0, len(bits), *given)
         groups = np.zeros((len(grouped.numbers), STEP_GROUP_COLUMNS), np.int64)
         groups[:, STEP_GROUP_END] = grouped.begins[1:]
         groups[:, STEP_GROUP_FRESH] = grouped.begins[:-1]
@@ -240,11 +267,15 @@ class CompiledStepsProgress(StepsProgress):
                     head = all_nodes.setdefault((head, step, row), len(all_nodes))
                 runs.append((state, head, moved[0][1], place, moved))
             piece.groups[number, STEP_GROUP_STORED_COUNT] = len(runs) - piece.groups[number, STEP_GROUP_STORED]
-        room = _Room.of(piece.kernel.generated, len(runs))
+        room = _Room.of(piece.kernel.generated, len(runs), len(piece.grouped))
         if len(all_nodes) > len(room.node):
             room.node = grown(room.node, 2 * len(all_nodes))
         if all_nodes:
-            room.node[: len(all_nodes)] = [(row, step, before) for before, step, row in all_nodes]
+            lengths: list[int] = []
+            for before, _, _ in all_nodes:
+                lengths.append(1 if before < 0 else lengths[before] + 1)
+            nodes = zip(all_nodes, lengths, strict=True)
+            room.node[: len(all_nodes)] = [(row, step, before, length) for (before, step, row), length in nodes]
         if runs:
             self._replay(piece, room, runs)
         return room, len(all_nodes)
@@ -263,8 +294,8 @@ class CompiledStepsProgress(StepsProgress):
 
     # --- running -----------------------------------------------------------------------------------------------------
 
-    def _run(self, piece: _Piece, is_last: bool) -> Iterator[StepMatches]:
-        """The matches that the events complete, by their positions in the table."""
+    def _run(self, piece: _Piece, is_last: bool) -> Iterator[FlatMatches]:
+        """The matches that the events complete, by their rows."""
         room, nodes = self._load(piece)
         st = Counters("step_counters", nodes=nodes, run_limit=self.plan.run_limit, keeps=0 if is_last else 1)
         tables = piece.kernel.generated.tables
@@ -315,22 +346,21 @@ class CompiledStepsProgress(StepsProgress):
         self.budget.hold("the match buffer with the runs in it", 3 * room.bytes)
         room.grow(st, piece.kernel.generated.tables.most_moves, waiting)
 
-    def _read_out(self, piece: _Piece, room: _Room, count: int) -> StepMatches:
+    def _read_out(self, piece: _Piece, room: _Room, count: int) -> FlatMatches:
+        """The matches by their rows."""
         offsets, lengths, rows, steps = self._events_of(piece, room.done, count, room)
-        order = np.lexsort((np.arange(len(rows)), steps, np.repeat(np.arange(count), np.diff(offsets))))
-        return StepMatches(offsets, lengths, piece.grouped.order[rows[order]])
+        if self._has_groups:  # else the events of a match come step by step
+            rows = rows[np.lexsort((np.arange(len(rows)), steps, np.repeat(np.arange(count), np.diff(offsets))))]
+        return FlatMatches(offsets, lengths, rows)
 
     def _events_of(self, piece: _Piece, done: Array, count: int, room: _Room) -> tuple[Array, Array, Array, Array]:
         """The events of matches or runs, in their order: offsets, how many each step has, rows and steps."""
-        offsets, empty = np.zeros(count + 1, np.int64), np.empty(0, np.int64)
-
-        def lengths() -> Array:
-            return np.zeros((count, max(len(self._query.components), 1)), np.int64)
-
-        total = piece.kernel.run("read_out", 0, count, done, room.node, offsets, lengths(), empty, empty)
-        rows, steps, found = np.empty(total, np.int64), np.empty(total, np.int64), lengths()
-        piece.kernel.run("read_out", 0, count, done, room.node, offsets, found, rows, steps)
-        return offsets, found, rows, steps
+        sizes = room.node[done[:count, 0], STEP_NODE_LENGTH]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows, steps = np.empty(int(offsets[-1]), np.int64), np.empty(int(offsets[-1]), np.int64)
+        lengths = np.zeros((count, max(len(self._query.components), 1)), np.int64)
+        piece.kernel.run("read_out", count, done, room.node, offsets, lengths, rows, steps)
+        return offsets, lengths, rows, steps
 
     def _kept_partitions(self, piece: _Piece, room: _Room, st: Counters) -> dict[Key, Partition]:
         """The runs that go on, and the matches that wait, as the interpreter has them."""

@@ -18,7 +18,7 @@ from kleene.engine.compiled.arrays import step_edges as edges_
 from kleene.engine.compiled.arrays import step_states as states_
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.failures import NotExpressibleError
-from kleene.ir.options import Window
+from kleene.ir.options import Window, WindowUnit
 from kleene.ir.steps import all_steps
 
 MOST_ATOMS = 60
@@ -55,6 +55,7 @@ class StepTables:
     open_after: Array
     begins: int
     most_moves: int
+    leaves_out: bool  # whether events that satisfy nothing need not be there
 
 
 def step_tables(query: AnalyzedSteps, steps: StepsAutomaton) -> StepTables:
@@ -161,8 +162,43 @@ class _Tables:
 
     def _loud(self, state: int) -> int:
         """The bits of events that a run in the state does not just ignore; all, if it never does just that."""
-        is_quiet = self._moves_of_nothing(state) == [(Move.IGNORE, state)]
+        is_quiet = self._moves_of_nothing(state) == [(Move.IGNORE, state)] or self._is_transparent(state)
         return self._needs(state) if is_quiet else ALWAYS
+
+    def _is_transparent(self, state: int) -> bool:
+        """Whether an event that satisfies nothing makes no difference, though the run is in other states after it.
+
+        What it can then do from these states together is what it could do from its own, so it may stay there.
+        """
+        moves = self._moves_of_nothing(state)
+        after = {target for move, target in moves if move is Move.IGNORE}
+        if not after or any(move is not Move.IGNORE for move, _ in moves) or self.automaton.final in after:
+            return False
+        if any(self._moves_of_nothing(own) != [(Move.IGNORE, own)] or self.steps.waits[own] for own in after):
+            return False
+        return self._ways(state) == sorted(way for own in after for way in self._ways(own))
+
+    def _ways(self, state: int) -> list[tuple[int, ...]]:
+        """The moves from a state, each with the masks of all formulas on the way to it."""
+        found: list[tuple[int, ...]] = []
+        waiting = [(state, 0, 0)]
+        while waiting:
+            own, must, never = waiting.pop()
+            for edge, masks in self._edges(own):
+                both = (must | masks.must, never | masks.never)
+                if edge.move is Move.PROCEED:
+                    waiting.append((edge.target, *both))
+                else:
+                    step = self.automaton.states[own].component
+                    found.append((_MOVES[edge.move], edge.target, -1 if step is None else step, *both, masks.wait))
+        return sorted(found)
+
+    def may_leave_out(self, states: Array, begins: int) -> bool:
+        """Whether events that satisfy nothing need not be looked at: no run changes by them, and none counts them."""
+        counts = any(window.unit is WindowUnit.EVENTS for window in self.query.pattern.windows)
+        living = states[: self.automaton.final, states_.STEP_STATE_LOUD]
+        is_last = np.arange(len(living)) == self.steps.stop
+        return not counts and begins != ALWAYS and not bool(((living == ALWAYS) & ~is_last).any())
 
     # --- the tables --------------------------------------------------------------------------------------------------
 
@@ -186,10 +222,12 @@ class _Tables:
                 -1 if wait is None else self._window(wait),
                 -1 if state.component is None else state.component,
                 int(any(own in self.steps.pending for own in closure)),
+                int(self.automaton.final in closure),
             )
             at += len(self.automaton.edges[number])
             most = max(most, sum(e.move is not Move.PROCEED for own in closure for e in self.automaton.edges[own]))
         begins_always = any(move is Move.TAKE for move, _ in self._moves_of_nothing(0))
+        begins = ALWAYS if begins_always else self._needs(0)
         numbers = {name: number for number, name in enumerate(component.name for component in self.query.components)}
         open_after = np.zeros(max(len(numbers), 1), np.int64)
         for name, absent in self.steps.open_after:
@@ -201,6 +239,7 @@ class _Tables:
             states,
             np.array(self.derived or [(0, 0)], np.int64).reshape(-1),
             open_after,
-            ALWAYS if begins_always else self._needs(0),
+            begins,
             most,
+            self.may_leave_out(states, begins),
         )

@@ -23,6 +23,10 @@ KEEPS_ORDER = False
 """Whether the order of runs matters: after a match, something is dropped."""
 ENDS_IN_TIME = False
 """Whether runs that time ends may be matches."""
+HAS_WAITS = False
+"""Whether a step is bounded in the time since the event before."""
+HAS_ABSENCES = False
+"""Whether absences may be open."""
 HAS_GROUPS = False
 """Whether there are groups: only then may two runs come to be the same."""
 SKIPS_TO = -1

@@ -40,12 +40,16 @@ def holds(e, sat, last, row, edge, times, ki, kf):
     """Whether the formula of an edge holds, for an event that satisfies these atoms."""
     if sat & edge[e, STEP_EDGE_MUST] != edge[e, STEP_EDGE_MUST] or sat & edge[e, STEP_EDGE_NOT] != 0:
         return False
+    if not HAS_WAITS:
+        return True
     wait = edge[e, STEP_EDGE_WAIT]
     return wait < 0 or last < 0 or is_soon(wait, last, row, times, ki, kf)
 
 
 def reaches_final(state, sat, last, row, edge, state_table, times, marks, ki, kf):
     """Whether proceed edges lead to the final state; `marks` is room for a stack, behind that of the caller."""
+    if state_table[state, STEP_STATE_ENDS] == 0:
+        return False
     depth = len(marks) // 2
     marks[depth] = state
     depth += 1
@@ -171,7 +175,7 @@ def advance_steps(st, events, all_runs, graph, machine, columns, ki, kf):
                 or waits + need + runs > len(waiting)
                 or runs + need > len(ri)
                 or need > len(ni)
-                or 16 * need > len(slots)
+                or (HAS_GROUPS and 16 * need > len(slots))
             ):
                 status = NEEDS_ROOM
                 break
@@ -219,10 +223,12 @@ def advance_steps(st, events, all_runs, graph, machine, columns, ki, kf):
                 loud = BEGINS if head < 0 else state_table[state, STEP_STATE_LOUD]
                 closing, last = 0, -1
                 if head >= 0:
-                    last = node[head, STEP_NODE_ROW]
-                    closing = open_after[node[head, STEP_NODE_STEP]]
+                    if HAS_WAITS:
+                        last = node[head, STEP_NODE_ROW]
+                    if HAS_ABSENCES:
+                        closing = open_after[node[head, STEP_NODE_STEP]]
                     if not (KEEPS_ORDER or ENDS_IN_TIME):
-                        wait = state_table[state, STEP_STATE_WAIT]
+                        wait = state_table[state, STEP_STATE_WAIT] if HAS_WAITS else -1
                         if is_over(start, ri[r, STEP_RUN_PLACE], row, place, times, ki, kf) or (
                             wait >= 0 and not is_soon(wait, last, row, times, ki, kf)
                         ):
@@ -293,6 +299,7 @@ def advance_steps(st, events, all_runs, graph, machine, columns, ki, kf):
                             node[nodes, STEP_NODE_ROW] = row
                             node[nodes, STEP_NODE_STEP] = step
                             node[nodes, STEP_NODE_BEFORE] = head
+                            node[nodes, STEP_NODE_LENGTH] = 1 if head < 0 else node[head, STEP_NODE_LENGTH] + 1
                             nodes += 1
                         if reaches_final(target, sat, last, row, edge, state_table, times, marks, ki, kf):
                             if not (HAS_GROUPS and is_known(-2, made, stamp, slots)):
@@ -324,7 +331,8 @@ def advance_steps(st, events, all_runs, graph, machine, columns, ki, kf):
                     left += 1
                 for n in range(first_new, new):
                     wanted |= state_table[ni[n, STEP_RUN_STATE], STEP_STATE_LOUD]
-                    wanted |= open_after[node[ni[n, STEP_RUN_HEAD], STEP_NODE_STEP]]
+                    if HAS_ABSENCES:
+                        wanted |= open_after[node[ni[n, STEP_RUN_HEAD], STEP_NODE_STEP]]
             if status < 0:
                 break
             for n in range(new):
@@ -366,28 +374,17 @@ def advance_steps(st, events, all_runs, graph, machine, columns, ki, kf):
     return status
 
 
-def read_out(first, last, done, node, offsets, lengths, rows, steps):
-    """The events of the matches from the first to before the last, in their order; how many there are in all.
-
-    Where there is no room for them yet, they are counted.
-    """
-    total = 0
-    for m in range(first, last):
-        head, count = done[m, 0], 0
+def read_out(count, done, node, offsets, lengths, rows, steps):
+    """The events of so many matches, each in their order; `offsets` are known."""
+    for m in range(count):
+        head, at = done[m, 0], offsets[m + 1] - 1
         while head >= 0:
-            count += 1
-            lengths[m - first, node[head, STEP_NODE_STEP]] += 1
+            step = node[head, STEP_NODE_STEP]
+            lengths[m, step] += 1
+            rows[at], steps[at] = node[head, STEP_NODE_ROW], step
             head = node[head, STEP_NODE_BEFORE]
-        offsets[m - first] = total
-        total += count
-        if total <= len(rows):
-            head, at = done[m, 0], total - 1
-            while head >= 0:
-                rows[at], steps[at] = node[head, STEP_NODE_ROW], node[head, STEP_NODE_STEP]
-                head = node[head, STEP_NODE_BEFORE]
-                at -= 1
-    offsets[last - first] = total
-    return total
+            at -= 1
+    return 0
 
 
 def drop_unreachable(nodes, roots, node, places):
@@ -404,6 +401,7 @@ def drop_unreachable(nodes, roots, node, places):
             before = node[n, STEP_NODE_BEFORE]
             node[left, STEP_NODE_ROW], node[left, STEP_NODE_STEP] = node[n, STEP_NODE_ROW], node[n, STEP_NODE_STEP]
             node[left, STEP_NODE_BEFORE] = places[before] if before >= 0 else -1
+            node[left, STEP_NODE_LENGTH] = node[n, STEP_NODE_LENGTH]
             places[n] = left
             left += 1
     for number in range(len(roots)):
