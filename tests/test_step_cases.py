@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 
 
 def options_of(case: StepCase) -> dict[str, Any]:
-    return {"order_by": "t", "timeouts": "timed_out" in case.item}
+    return {"order_by": "t", "timeouts": "timed_out" in case.item, "engine": "reference"}
 
 
 def check(case: StepCase, table: pa.Table) -> None:

@@ -27,7 +27,9 @@ def rows_of(table: pa.Table) -> list[str]:
 @pytest.mark.parametrize("case", CASES[::2], ids=lambda case: case.name)
 def test_case_of_steps_on_a_stream(case: StepCase) -> None:
     pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester came after PySpark 4.0")
-    call = call_of(case.pattern.definition, order_by="t", timeouts="timed_out" in case.item)
+    is_timed = "timed_out" in case.item
+    engine = "reference" if is_timed else "generated"
+    call = call_of(case.pattern.definition, order_by="t", timeouts=is_timed, engine=engine)
     table, plan = prepare(call, case.events)
     expected = rows_of(run(plan, task_of(plan, table).order.sorted_by_time(table)))
     for seed in range(2):

@@ -56,12 +56,31 @@ def joined_steps(parts: Sequence[FlatMatches]) -> StepMatches:
 
 def in_output_order(matches: StepMatches, has_groups: bool, jit: bool) -> StepMatches:
     """The matches sorted; where there are groups, the events of a match are compared as they came."""
-    in_order = FlatMatches(
-        matches.offsets, matches.lengths, matches.positions_in_order if has_groups else matches.positions
-    )
-    numbers = order_of(in_order, np.zeros(len(matches), np.int64), OUTPUT_ORDER, jit)
-    chosen = chosen_matches(matches, numbers)
-    return StepMatches(chosen.offsets, chosen.lengths, chosen.positions)
+    if not has_groups:
+        return _chosen(matches, _order(FlatMatches(matches.offsets, matches.lengths, matches.positions), jit))
+    numbers = _order(FlatMatches(matches.offsets, matches.lengths, matches.positions_in_order), jit)
+    found = _chosen(matches, numbers)
+    # Rounds of a group may bind the same events to steps in other ways: then the earlier step has the earlier events.
+    first, last, sizes = found.first, found.last, np.diff(found.offsets)
+    is_like_next = (first[1:] == first[:-1]) & (last[1:] == last[:-1]) & (sizes[1:] == sizes[:-1])
+    if not is_like_next.any():
+        return found
+    keys = [output_order(_bound(found, number)) for number in range(len(found))]
+    return _chosen(found, np.array(sorted(range(len(found)), key=keys.__getitem__), np.int64))
+
+
+def _order(matches: FlatMatches, jit: bool) -> Array:
+    return order_of(matches, np.zeros(len(matches), np.int64), OUTPUT_ORDER, jit)
+
+
+def _chosen(matches: FlatMatches, numbers: Array) -> StepMatches:
+    found = chosen_matches(matches, numbers)
+    return StepMatches(found.offsets, found.lengths, found.positions)
+
+
+def _bound(matches: StepMatches, number: int) -> Bound:
+    parts = enumerate(matches.match(number).selected)
+    return tuple(sorted(((step, row) for step, rows in parts for row in rows), key=lambda event: event[1]))
 
 
 def output_order(match: Bound) -> tuple[object, ...]:
