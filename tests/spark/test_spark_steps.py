@@ -71,6 +71,14 @@ def test_tables_are_shuffled_by_key(spark: SparkSession) -> None:
     assert {row["timed_out"] for row in rows} == {True, False}
 
 
+def test_code_travels_to_the_tasks(spark: SparkSession) -> None:
+    pattern = kleene.begin("a", type="a").followed_by("b", type="b").where("COUNT(b.*) < 2").one_or_more()
+    pattern = pattern.after_match("skip_past_last_event").partition_by("k")
+    events = keyed(["a1 b1 b2 x1 b3 c1", "b1 a1 b2 a2 b3", "a1 x1"])
+    found = pattern.match(spark.createDataFrame(events), order_by="t", engine="generated").toArrow()
+    assert rows_of(found) == rows_of(pattern.match(events, order_by="t", engine="reference"))
+
+
 def test_a_pattern_without_a_window_is_refused_on_a_stream(spark: SparkSession) -> None:
     rates = spark.readStream.format("rate").load().selectExpr("'a' AS type", "timestamp AS t", "value AS price")
     stream = rates.withWatermark("t", "1 second")

@@ -58,13 +58,18 @@ class AnalyzedSteps(AnalyzedQuery):
 
     @property
     def strategy(self) -> Strategy:
-        """Whether events that are of no step's type can be left out: then none has to be a neighbour of another."""
+        """Whether events that are of no step's type can be left out: then none has to be a neighbour of another.
+
+        A run in a loop that ignores an event can no longer leave it, which shows where an absence in last place would
+        let it: it times out beside its match.
+        """
         steps = list(all_steps(self.pattern.steps))
         is_typed = all(step.types for step in steps) and not self.untils
         is_bounded = any(window.unit is WindowUnit.EVENTS for window in self.pattern.windows) or any(
             step.since_previous or (step.repetition is not None and step.repetition.gap) for step in steps
         )
-        is_loose = not _has_neighbours(self.pattern.steps) and is_typed and not is_bounded
+        is_open = self.pattern.steps[-1].negative is not None
+        is_loose = is_typed and not (is_bounded or is_open or _has_neighbours(self.pattern.steps))
         return Strategy.SKIP_TILL_NEXT_MATCH if is_loose else Strategy.PARTITION_CONTIGUITY
 
     @property
