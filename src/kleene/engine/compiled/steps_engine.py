@@ -196,7 +196,7 @@ class CompiledStepsProgress(StepsProgress):
         late = step_matches([_moved(bound, rows) for bound in ended], len(self._query.components))
         found = self._arranged(parts, late, piece.grouped.order)
         if len(found):
-            yield FoundMatches(table, found, is_settled=True)
+            yield FoundMatches(table, found, self._is_settled(is_last))
 
     def _arranged(self, parts: list[FlatMatches], late: StepMatches, order: Array) -> FlatMatches:
         """All matches in output order, by positions; `late` are those that time has completed."""

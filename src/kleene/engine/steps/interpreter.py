@@ -22,7 +22,7 @@ from kleene.engine.compiled.meter import Meter
 from kleene.engine.events import Events
 from kleene.engine.matches import FoundMatches
 from kleene.engine.protocol import Held, Time
-from kleene.engine.saved_parts import SavedParts
+from kleene.engine.saved_parts import SavedParts, require
 from kleene.engine.steps.conditions import Conditions
 from kleene.engine.steps.matches import output_order, step_matches
 from kleene.engine.steps.runs import NO_TIME, Matching, Partition
@@ -30,6 +30,7 @@ from kleene.engine.steps.saved import loaded_partitions, saved_partitions
 from kleene.engine.timeouts import FoundTimeouts
 from kleene.ir.evaluate import PlainValue
 from kleene.ir.options import Timeouts
+from kleene.ir.steps import SkipMode
 from kleene.plan.plan import Plan
 
 Key = tuple[PlainValue, ...]
@@ -72,7 +73,7 @@ class StepsProgress:
         self._go_through(matching, table.num_rows - events.num_rows, keys_of(matching, self._query))
         self._move_time(matching, now, is_last)
         self._compact(table, matching)
-        yield from self._found(table, matching)
+        yield from self._found(table, matching, is_last)
 
     def _move_time(self, matching: Matching, now: Time | None, is_last: bool) -> None:
         """Up to the time `now` all events are there; after the last piece, time is over."""
@@ -124,16 +125,20 @@ class StepsProgress:
         self._partitions = {key: own.renumbered(numbers) for key, own in self._partitions.items()}
         self._kept = table.take(pa.array(rows, pa.int64())).combine_chunks() if rows else None
 
-    def _found(self, table: pa.Table, matching: Matching) -> Iterator[FoundMatches | FoundTimeouts]:
+    def _is_settled(self, is_last: bool) -> bool:
+        """Whether what is found later ends later: no match waits for an older run, or for the end of its window."""
+        return is_last or (self._query.after.mode is SkipMode.NO_SKIP and not self._steps.pending)
+
+    def _found(self, table: pa.Table, matching: Matching, is_last: bool) -> Iterator[FoundMatches | FoundTimeouts]:
         steps = len(self._query.components)
         matches = sorted(matching.found, key=output_order)
         has_timeouts = bool(matching.timed_out)
         if matches:
-            yield FoundMatches(table, step_matches(matches, steps), is_settled=not has_timeouts)
+            yield FoundMatches(table, step_matches(matches, steps), not has_timeouts and self._is_settled(is_last))
         if has_timeouts:
             runs = sorted(matching.timed_out, key=lambda run: output_order(run[0]))
             closes = [0 if time is None else time for _, time in runs]
-            yield FoundTimeouts(table, step_matches([bound for bound, _ in runs], steps), closes)
+            yield FoundTimeouts(table, step_matches([bound for bound, _ in runs], steps), closes, is_last)
 
     # --- between pieces ----------------------------------------------------------------------------------------------
 
@@ -157,9 +162,15 @@ class StepsProgress:
         partitions = loaded_partitions(parts, *limits)
         self._partitions = {}
         if self._kept is not None and partitions:
+            require(not self._kept.column(self._query.order_by[0]).null_count, "steps_table")
             matching = self._matching(self._kept)
             keys = keys_of(matching, self._query)
+            for own in partitions:
+                require(
+                    len({keys[row] for row in own.rows()}) == 1 and keys[next(own.rows())] is not None, "steps_bound"
+                )
             self._partitions = {keys[next(own.rows())] or (): own for own in partitions}
+            require(len(self._partitions) == len(partitions), "steps_bound")
             self._compact(self._kept, matching)
 
 
