@@ -13,7 +13,7 @@ from kleene.analysis.analyzed import Conjunct
 from kleene.analysis.steps import AnalyzedSteps
 from kleene.automaton.model import FormulaClass, Predicate, TypeIs, parts_of, predicates_of
 from kleene.automaton.steps import StepsAutomaton
-from kleene.engine.compiled.arrays.step_runs import STEP_RUN_REGISTERS
+from kleene.engine.compiled.arrays.step_runs import STEP_RUN_NULLS, STEP_RUN_REGISTERS
 from kleene.engine.compiled.code import Code, Reader, Scalar, Truth, typed
 from kleene.engine.compiled.columns import Layout, times_signature
 from kleene.engine.compiled.failures import NotExpressibleError
@@ -28,6 +28,8 @@ from kleene.ir import expr as ir
 from kleene.ir.options import Window, WindowUnit
 from kleene.ir.steps import SkipMode
 from kleene.schema import FLOAT
+
+_UPDATE = "update(step, run, row, ri, rf, target, ti, tf, columns, ki, kf)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,9 @@ class _Generator(SaseCode):
 
     def _update(self) -> str:
         code, arrays = Code(self.layout), ("ti", "tf")
+        if not self.registers.all:
+            code.line("return 0")
+            return code.function(_UPDATE)
         code.line("ti[target, STEP_RUN_NULLS] = ri[run, STEP_RUN_NULLS]")
         code.line("ti[target, STEP_RUN_HAS] = ri[run, STEP_RUN_HAS] | (1 << step)")
         for register in self.registers.all:
@@ -155,7 +160,7 @@ class _Generator(SaseCode):
                     with code.block(test):
                         write_update(register, self.registers, code, OneEvent("", ()), False, arrays)
         code.line("return 0")
-        return code.function("update(step, run, row, ri, rf, target, ti, tf, columns, ki, kf)")
+        return code.function(_UPDATE)
 
     # --- windows -----------------------------------------------------------------------------------------------------
 
@@ -213,7 +218,8 @@ class _Generator(SaseCode):
                 "SKIPS_TO": to if to is not None else names.index(after.step) if after.step is not None else -1,
                 "SKIPS_TO_LAST": after.mode is SkipMode.SKIP_TO_LAST,
                 "ALL_NULL": (1 << len(self.registers.all)) - 1,
-                "INTEGER_COLUMNS": self.registers.columns,
+                # Without registers nobody asks which of them are NULL.
+                "INTEGER_COLUMNS": self.registers.columns if self.registers.all else STEP_RUN_NULLS,
                 "FLOAT_COLUMNS": self.registers.floats,
             }
         )

@@ -348,16 +348,19 @@ class CompiledStepsProgress(StepsProgress):
 
     def _read_out(self, piece: _Piece, room: _Room, count: int) -> FlatMatches:
         """The matches by their rows."""
-        offsets, lengths, rows, steps = self._events_of(piece, room.done, count, room)
+        offsets, lengths, rows, steps = self._events_of(piece, room.done, count, room, self._has_groups)
         if self._has_groups:  # else the events of a match come step by step
             rows = rows[np.lexsort((np.arange(len(rows)), steps, np.repeat(np.arange(count), np.diff(offsets))))]
         return FlatMatches(offsets, lengths, rows)
 
-    def _events_of(self, piece: _Piece, done: Array, count: int, room: _Room) -> tuple[Array, Array, Array, Array]:
+    def _events_of(
+        self, piece: _Piece, done: Array, count: int, room: _Room, needs_steps: bool
+    ) -> tuple[Array, Array, Array, Array]:
         """The events of matches or runs, in their order: offsets, how many each step has, rows and steps."""
         sizes = room.node[done[:count, 0], STEP_NODE_LENGTH]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        rows, steps = np.empty(int(offsets[-1]), np.int64), np.empty(int(offsets[-1]), np.int64)
+        rows = np.empty(int(offsets[-1]), np.int64)
+        steps = np.empty(len(rows) if needs_steps else 0, np.int64)
         lengths = np.zeros((count, max(len(self._query.components), 1)), np.int64)
         piece.kernel.run("read_out", count, done, room.node, offsets, lengths, rows, steps)
         return offsets, lengths, rows, steps
@@ -369,7 +372,7 @@ class CompiledStepsProgress(StepsProgress):
             return {}
         heads = np.zeros((count, 2), np.int64)
         heads[:, 0] = room.kept_i[:count, STEP_RUN_HEAD]
-        offsets, _, rows, steps = self._events_of(piece, heads, count, room)
+        offsets, _, rows, steps = self._events_of(piece, heads, count, room, True)
         pairs = list(zip(steps.tolist(), piece.grouped.order[rows].tolist(), strict=True))
         bounds: list[Bound] = [tuple(pairs[begin:end]) for begin, end in pairwise(offsets.tolist())]
         states, places = (room.kept_i[:count, column].tolist() for column in (STEP_RUN_STATE, STEP_RUN_PLACE))

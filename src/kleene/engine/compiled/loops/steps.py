@@ -381,7 +381,9 @@ def read_out(count, done, node, offsets, lengths, rows, steps):
         while head >= 0:
             step = node[head, STEP_NODE_STEP]
             lengths[m, step] += 1
-            rows[at], steps[at] = node[head, STEP_NODE_ROW], step
+            rows[at] = node[head, STEP_NODE_ROW]
+            if len(steps) > 0:
+                steps[at] = step
             head = node[head, STEP_NODE_BEFORE]
             at -= 1
     return 0
