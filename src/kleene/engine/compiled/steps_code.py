@@ -107,7 +107,7 @@ class _Generator(SaseCode):
         parts = [self._constants(), classify, self._is_over(), self._is_soon(), atoms, update, template("steps")]
         results = dict.fromkeys(("advance_steps", "read_out", "drop_unreachable", "replay"), "int64")
         types = {"times": times_signature(self.query.time_type), "nodes": "int64", "waiting": TABLE}
-        types |= {"state_table": TABLE}
+        types |= dict.fromkeys(("state_table", "plan_table", "move_table"), TABLE)
         made = made_of(parts, self.layout, {"classify": "void", **results}, **types)
         return GeneratedSteps(*made, self.registers, self.tables)
 
@@ -214,6 +214,8 @@ class _Generator(SaseCode):
                 "ENDS_IN_TIME": bool(self.steps.pending),
                 "HAS_WAITS": bool(tables.windows),
                 "HAS_ABSENCES": bool(tables.open_after.any()),
+                "HAS_PLANS": tables.plan_width > 0,
+                "PLAN_WIDTH": max(tables.plan_width, 1),
                 "HAS_GROUPS": any(step.group for step in query.pattern.steps),
                 "SKIPS_TO": to if to is not None else names.index(after.step) if after.step is not None else -1,
                 "SKIPS_TO_LAST": after.mode is SkipMode.SKIP_TO_LAST,

@@ -299,7 +299,7 @@ class CompiledStepsProgress(StepsProgress):
         room, nodes = self._load(piece)
         st = Counters("step_counters", nodes=nodes, run_limit=self.plan.run_limit, keeps=0 if is_last else 1)
         tables = piece.kernel.generated.tables
-        machine = (tables.edge, tables.states, tables.derived, tables.open_after)
+        machine = (tables.edge, tables.states, tables.derived, tables.open_after, tables.plans, tables.moves)
         events = (piece.groups, piece.bits, piece.times)
         status = NEEDS_ROOM
         while status != DONE:

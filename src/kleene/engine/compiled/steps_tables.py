@@ -15,6 +15,7 @@ from kleene.analysis.steps import AnalyzedSteps
 from kleene.automaton.model import AllOf, Defined, Edge, Formula, Move, NotFormula, SoonAfter, parts_of
 from kleene.automaton.steps import StepsAutomaton
 from kleene.engine.compiled.arrays import step_edges as edges_
+from kleene.engine.compiled.arrays import step_moves as moves_
 from kleene.engine.compiled.arrays import step_states as states_
 from kleene.engine.compiled.columns import Array
 from kleene.engine.compiled.failures import NotExpressibleError
@@ -24,6 +25,7 @@ from kleene.ir.steps import all_steps
 MOST_ATOMS = 60
 ALWAYS = 1 << 62
 _MOST_MOVES = 10_000
+_PLANNED_BITS, _PLANNED_STATES = 6, 64
 _MOVES = {
     Move.PROCEED: edges_.STEP_PROCEEDS,
     Move.TAKE: edges_.STEP_TAKES,
@@ -56,6 +58,9 @@ class StepTables:
     begins: int
     most_moves: int
     leaves_out: bool  # whether events that satisfy nothing need not be there
+    plan_width: int  # how many sets of atoms moves are found for beforehand; 0 if they are not
+    plans: Array
+    moves: Array
 
 
 def step_tables(query: AnalyzedSteps, steps: StepsAutomaton) -> StepTables:
@@ -242,4 +247,51 @@ class _Tables:
             begins,
             most,
             self.may_leave_out(states, begins),
+            *self._plans(most),
         )
+
+    def _plans(self, most: int) -> tuple[int, Array, Array]:
+        """The moves of each state for each set of atoms, where these are few and time decides nothing."""
+        bits, count = len(self.atoms) + len(self.derived), len(self.automaton.states)
+        if bits > _PLANNED_BITS or count > _PLANNED_STATES or self.windows:
+            return 0, np.zeros((1, 2), np.int64), np.zeros((most + 1, moves_.STEP_MOVE_COLUMNS), np.int64)
+        plans: list[tuple[int, int]] = []
+        moves: list[tuple[int, int, int]] = []
+        for state in range(count):
+            for sat in range(1 << bits):
+                begin = len(moves)
+                moves += self._planned(state, sat)
+                plans.append((begin, len(moves)))
+        return 1 << bits, np.array(plans, np.int64), np.array(moves or [(0, 0, 0)], np.int64).reshape(-1, 3)
+
+    def _planned(self, state: int, sat: int) -> list[tuple[int, int, int]]:
+        found: list[tuple[int, int, int]] = []
+        stops = False
+        waiting = [state]
+        while waiting:
+            own = waiting.pop()
+            stops = stops or own == self.steps.stop
+            for number, (edge, masks) in enumerate(self._edges(own)):
+                if sat & masks.must != masks.must or sat & masks.never:
+                    continue
+                if edge.move is Move.PROCEED:
+                    waiting.append(edge.target)
+                else:
+                    completes = edge.move is Move.TAKE and self._completes(edge.target, sat)
+                    found.append((self._first_edge(own) + number, own, int(completes)))
+        return [(-1, state, 0), *found] if stops else found
+
+    def _first_edge(self, state: int) -> int:
+        return sum(map(len, self.automaton.edges[:state]))
+
+    def _completes(self, state: int, sat: int) -> bool:
+        """Whether proceed edges lead to the final state."""
+        waiting = [state]
+        while waiting:
+            own = waiting.pop()
+            if own == self.automaton.final:
+                return True
+            for edge, masks in self._edges(own):
+                if edge.move is Move.PROCEED and sat & masks.must == masks.must and not sat & masks.never:
+                    waiting.append(edge.target)
+        return False

@@ -27,6 +27,10 @@ HAS_WAITS = False
 """Whether a step is bounded in the time since the event before."""
 HAS_ABSENCES = False
 """Whether absences may be open."""
+HAS_PLANS = False
+"""Whether the moves of each state are found beforehand, for all atoms that an event may satisfy."""
+PLAN_WIDTH = 1
+"""How many sets of atoms there are then."""
 HAS_GROUPS = False
 """Whether there are groups: only then may two runs come to be the same."""
 SKIPS_TO = -1

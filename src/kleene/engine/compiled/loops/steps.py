@@ -8,6 +8,7 @@ from kleene.engine.compiled.arrays.statuses import *
 from kleene.engine.compiled.arrays.step_counters import *
 from kleene.engine.compiled.arrays.step_edges import *
 from kleene.engine.compiled.arrays.step_groups import *
+from kleene.engine.compiled.arrays.step_moves import *
 from kleene.engine.compiled.arrays.step_nodes import *
 from kleene.engine.compiled.arrays.step_runs import *
 from kleene.engine.compiled.arrays.step_states import *
@@ -139,7 +140,7 @@ def advance_steps(st, events, all_runs, graph, machine, columns, ki, kf):
     groups, bits, times = events
     stored_i, stored_f, kept_i, kept_f, ri, rf, ni, nf = all_runs
     node, done, waiting, slots, marks = graph
-    edge, state_table, derived, open_after = machine
+    edge, state_table, derived, open_after, plan_table, move_table = machine
     group, row, runs = st[STEPS_GROUP], st[STEPS_ROW], st[STEPS_RUNS]
     nodes, matches, waits, kept = st[STEPS_NODES], st[STEPS_MATCHES], st[STEPS_WAITING], st[STEPS_KEPT]
     loaded, stamp, work, run_limit = st[STEPS_LOADED], st[STEPS_STAMP], st[STEPS_WORK], st[STEPS_RUN_LIMIT]
@@ -252,76 +253,91 @@ def advance_steps(st, events, all_runs, graph, machine, columns, ki, kf):
                 if sat < 0:
                     status = sat
                     break
-                first_new, is_hit = new, sat & closing != 0
-                stays = False
-                marks[0] = state
-                depth = 1
-                while depth > 0:
-                    depth -= 1
-                    own = marks[depth]
-                    if own == STOP:
+                is_hit = sat & closing != 0
+                # First all moves are found, since one of them may show that the run ends.
+                first_move, last_move = 0, 0
+                if HAS_PLANS:
+                    first_move = plan_table[state * PLAN_WIDTH + sat, 0]
+                    last_move = plan_table[state * PLAN_WIDTH + sat, 1]
+                else:
+                    marks[0] = state
+                    depth = 1
+                    while depth > 0:
+                        depth -= 1
+                        own = marks[depth]
+                        if own == STOP:
+                            is_hit = True
+                        for e in range(state_table[own, STEP_STATE_EDGES], state_table[own, STEP_STATE_END]):
+                            if not holds(e, sat, last, row, edge, times, ki, kf):
+                                continue
+                            if edge[e, STEP_EDGE_MOVE] == STEP_PROCEEDS:
+                                marks[depth] = edge[e, STEP_EDGE_TARGET]
+                                depth += 1
+                                continue
+                            move_table[last_move, STEP_MOVE_EDGE] = e
+                            move_table[last_move, STEP_MOVE_STATE] = own
+                            last_move += 1
+                first_new, stays = new, False
+                for m in range(first_move, last_move):
+                    e, own = move_table[m, STEP_MOVE_EDGE], move_table[m, STEP_MOVE_STATE]
+                    if HAS_PLANS and e < 0:
                         is_hit = True
-                    for e in range(state_table[own, STEP_STATE_EDGES], state_table[own, STEP_STATE_END]):
-                        if not holds(e, sat, last, row, edge, times, ki, kf):
+                        continue
+                    target = edge[e, STEP_EDGE_TARGET]
+                    if edge[e, STEP_EDGE_MOVE] == STEP_IGNORES:
+                        if head < 0:
                             continue
-                        move, target = edge[e, STEP_EDGE_MOVE], edge[e, STEP_EDGE_TARGET]
-                        if move == STEP_PROCEEDS:
-                            marks[depth] = target
-                            depth += 1
-                            continue
-                        if move == STEP_IGNORES:
-                            if head < 0:
-                                continue
-                            if target == FINAL:
-                                if not (HAS_GROUPS and is_known(-2, head, stamp, slots)):
-                                    waiting[waits, 0], waiting[waits, 1] = head, start
-                                    waits += 1
-                                continue
-                            if HAS_GROUPS and is_known(target, head, stamp, slots):
-                                continue
-                            if target == state and not stays:
-                                if not KEEPS_ORDER or (not has_changed and new == first_new):
-                                    stays = True
-                                    continue
-                            copy_run(ri, rf, r, ni, nf, new)
-                            ni[new, STEP_RUN_STATE] = target
-                            new += 1
-                            continue
-                        step = state_table[own, STEP_STATE_STEP]
-                        made = nodes
-                        if HAS_GROUPS:
-                            at = slot_of(-3 - step, head, stamp, slots)
-                            if slots[at] == stamp:
-                                made = slots[at + 3]
-                            else:
-                                slots[at], slots[at + 1], slots[at + 2], slots[at + 3] = stamp, -3 - step, head, nodes
-                        if made == nodes:
-                            node[nodes, STEP_NODE_ROW] = row
-                            node[nodes, STEP_NODE_STEP] = step
-                            node[nodes, STEP_NODE_BEFORE] = head
-                            node[nodes, STEP_NODE_LENGTH] = 1 if head < 0 else node[head, STEP_NODE_LENGTH] + 1
-                            nodes += 1
-                        if reaches_final(target, sat, last, row, edge, state_table, times, marks, ki, kf):
-                            if not (HAS_GROUPS and is_known(-2, made, stamp, slots)):
-                                waiting[waits, 0], waiting[waits, 1] = made, start
+                        if target == FINAL:
+                            if not (HAS_GROUPS and is_known(-2, head, stamp, slots)):
+                                waiting[waits, 0], waiting[waits, 1] = head, start
                                 waits += 1
-                        if target == FINAL or (HAS_GROUPS and is_known(target, made, stamp, slots)):
                             continue
-                        problem = update(step, r, row, ri, rf, new, ni, nf, columns, ki, kf)
-                        if problem < 0:
-                            status = problem
-                            break
+                        if is_hit or (HAS_GROUPS and is_known(target, head, stamp, slots)):
+                            continue
+                        if target == state and not stays:
+                            if not KEEPS_ORDER or (not has_changed and new == first_new):
+                                stays = True
+                                continue
+                        copy_run(ri, rf, r, ni, nf, new)
                         ni[new, STEP_RUN_STATE] = target
-                        ni[new, STEP_RUN_HEAD] = made
-                        ni[new, STEP_RUN_START] = start
-                        ni[new, STEP_RUN_PLACE] = ri[r, STEP_RUN_PLACE]
                         new += 1
-                    if status < 0:
+                        continue
+                    if HAS_PLANS:
+                        completes = move_table[m, STEP_MOVE_COMPLETES] == 1
+                    else:
+                        completes = reaches_final(target, sat, last, row, edge, state_table, times, marks, ki, kf)
+                    if is_hit and not completes:
+                        continue
+                    step = state_table[own, STEP_STATE_STEP]
+                    made = nodes
+                    if HAS_GROUPS:
+                        at = slot_of(-3 - step, head, stamp, slots)
+                        if slots[at] == stamp:
+                            made = slots[at + 3]
+                        else:
+                            slots[at], slots[at + 1], slots[at + 2], slots[at + 3] = stamp, -3 - step, head, nodes
+                    if made == nodes:
+                        node[nodes, STEP_NODE_ROW] = row
+                        node[nodes, STEP_NODE_STEP] = step
+                        node[nodes, STEP_NODE_BEFORE] = head
+                        node[nodes, STEP_NODE_LENGTH] = 1 if head < 0 else node[head, STEP_NODE_LENGTH] + 1
+                        nodes += 1
+                    if completes and not (HAS_GROUPS and is_known(-2, made, stamp, slots)):
+                        waiting[waits, 0], waiting[waits, 1] = made, start
+                        waits += 1
+                    if is_hit or target == FINAL or (HAS_GROUPS and is_known(target, made, stamp, slots)):
+                        continue
+                    problem = update(step, r, row, ri, rf, new, ni, nf, columns, ki, kf)
+                    if problem < 0:
+                        status = problem
                         break
+                    ni[new, STEP_RUN_STATE] = target
+                    ni[new, STEP_RUN_HEAD] = made
+                    ni[new, STEP_RUN_START] = start
+                    ni[new, STEP_RUN_PLACE] = ri[r, STEP_RUN_PLACE]
+                    new += 1
                 if status < 0:
                     break
-                if is_hit:
-                    new, stays = first_new, False
                 if not stays or new > first_new:
                     has_changed = True
                 if stays:
