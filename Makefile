@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-stream bench-windows \
+.PHONY: help setup demo check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-steps bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -123,6 +123,9 @@ bench-start: check-java $(STAMP) ## Measure new queries: the first call of a pro
 
 bench-stream: check-java $(STAMP) ## Measure streams on Spark: beside the floor, beside a state for each key by hand, state, latency @ long
 	$(BIN)/python benchmarks/stream.py
+
+bench-steps: $(STAMP) ## Measure patterns in steps: beside the same questions in SASE+, and the interpreter @ 1 minute
+	$(BIN)/python benchmarks/steps.py
 
 bench-windows: $(STAMP) ## Measure patterns in windows: beside MATCH_RECOGNIZE of the same pattern, growth @ long
 	$(BIN)/python benchmarks/windows.py

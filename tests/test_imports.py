@@ -72,6 +72,7 @@ ARROWS = {
         "watching",
     },
     "programs": {"api", "call", "engine", "plan", "options", "analysis", "lang", "ir", "errors", "watching"},
+    "steps": {"api", "lang", "ir", "visible"},
     "sqltext": {"lang", "analysis", "ir", "errors", "source", "schema"},
     "spark": {
         "sqltext",

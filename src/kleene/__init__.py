@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kleene.ir.own import aggregate, function
     from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
     from kleene.programs import Program, program
+    from kleene.steps import StepPattern, begin
     from kleene.watching import show_progress
 
 __all__ = [
@@ -53,9 +54,11 @@ __all__ = [
     "SchemaError",
     "SnapshotError",
     "SparkOptions",
+    "StepPattern",
     "StreamOptions",
     "UnsupportedError",
     "aggregate",
+    "begin",
     "expand",
     "function",
     "last_notes",
@@ -78,6 +81,7 @@ _HOMES = {
     "ir.own": "aggregate function",
     "options": "EngineOptions Schema SparkOptions StreamOptions",
     "programs": "Program program",
+    "steps": "StepPattern begin",
     "watching": "show_progress",
 }
 """The modules of public names; what is not here is in `api`."""

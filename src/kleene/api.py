@@ -59,6 +59,8 @@ from kleene.ir.own import Own, own_functions
 from kleene.ir.purity import purity_notes
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
+from kleene.ir.steps import is_steps
+from kleene.ir.steps_text import steps_text
 from kleene.ir.text import query_text
 from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import pattern_window as pattern_window_language
@@ -585,6 +587,8 @@ class Progress:
 
 
 def definition_text(definition: QueryDefinition) -> str:
+    if is_steps(definition):
+        return steps_text(definition)
     return row_query_text(definition) if is_row_pattern(definition) else query_text(definition)
 
 
@@ -617,7 +621,8 @@ def prepare(call: Call, events: Any, samples: bool = True, keeps_codes: bool = F
     read = source.read(columns_read(query, source.columns.names, source.order.columns))
     may_stay = codable_columns(query).difference(source.order.columns)
     table = in_order(with_texts(read, may_stay), source.order, call.threads)
-    is_sampled = samples and table.num_rows > SMALL and call.engine.name != "reference"
+    is_planned = call.engine.name != "reference" and not is_steps(call.definition)
+    is_sampled = samples and is_planned and table.num_rows > SMALL
     plan = call.plan(query, sampled_statistics(table, query) if is_sampled else None)
     warn(() if plan.pipeline is None else plan.pipeline.warnings)
     return table, plan

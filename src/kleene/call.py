@@ -18,7 +18,9 @@ from kleene.engine.together import Together
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.options import NUMBERS, Format, Timeouts
 from kleene.ir.query import Measure, QueryDefinition
+from kleene.ir.steps import is_steps
 from kleene.lang.parameters import bind
+from kleene.lang.step_condition import with_parts_of_columns
 from kleene.lang.totals import grouping, totals
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import USUAL_ENGINE, EngineOptions, engine_options, usable_cores
@@ -155,6 +157,8 @@ def read_call(
         if not is_over_all:
             raise _over_all(definition)
         definition = _with_totals(definition, definition.measures or (), per, numbers)
+    if is_steps(definition):
+        definition = with_parts_of_columns(definition)
     [bound] = bind((definition,), params)
     call = Call(
         bound,
@@ -175,6 +179,8 @@ def read_call(
         _check_compressed(call)
     if call.timeouts:
         _check_timeouts(call)
+    if is_steps(bound):
+        _check_steps(call)
     if is_row_pattern(bound):
         _check_row_pattern(call, order_by is not None or tie_break is not None)
     return call
@@ -208,7 +214,7 @@ def _with_totals(
     definition: QueryDefinition, aggregates: tuple[Measure, ...], per: object, numbers: object
 ) -> QueryDefinition:
     """The query with aggregates over all matches in the place of what it returns of each."""
-    if is_row_pattern(definition):
+    if is_row_pattern(definition) or is_steps(definition):
         raise UnsupportedError(
             "aggregates over all matches are for SASE queries",
             hint="Use match, and aggregate the rows that it returns.",
@@ -225,6 +231,13 @@ def _check_compressed(call: Call) -> None:
             f"compressed output holds all matches of an event together, but {name} is about single matches",
             hint=f"Leave {name} out, or use match.",
         )
+
+
+def _check_steps(call: Call) -> None:
+    if call.is_compressed:
+        raise UnsupportedError("compressed output is for SASE queries", hint="Use match.")
+    if call.format is not Format.ALL:
+        raise UnsupportedError("format is for SASE queries", hint="In a pattern of steps, after_match says this.")
 
 
 def _check_row_pattern(call: Call, is_ordered: bool) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedFrame, AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.automaton.compile import automaton_of, scan_automaton, stacks_text
 from kleene.automaton.model import Automaton
 from kleene.automaton.svg import automaton_svg
@@ -23,6 +24,8 @@ from kleene.engine.totals.totals import why_match_by_match
 from kleene.errors import UnsupportedError, listed, printable
 from kleene.ir.options import Selection, Skip, Strategy, Timeouts, Window, WindowUnit
 from kleene.ir.row_text import pattern_text, row_query_text
+from kleene.ir.steps import SkipMode, all_steps
+from kleene.ir.steps_text import steps_text
 from kleene.ir.text import equivalence_text, expression_text, query_text, window_text
 from kleene.plan.operators import Pipeline, RowScan, SequenceScan, Transformation
 from kleene.plan.plan import ByKey, Plan, output_columns
@@ -57,6 +60,9 @@ def explain_text(
         text, facts = row_query_text(query.definition), _row_facts(query)
         pipeline = _row_pipeline(query)
         warnings = query.warnings
+    elif isinstance(query, AnalyzedSteps):
+        text, facts = steps_text(query.definition), _step_facts(query)
+        pipeline, warnings = _step_pipeline(query), query.warnings
     else:
         assert plan.pipeline is not None
         pipeline = plan.pipeline
@@ -72,7 +78,7 @@ def explain_text(
         facts |= _measures_fact(query)
     if plan.mode == "totals":
         facts |= {"matches": _totals_text(plan, choice)}
-    if plan.timeouts is not Timeouts.NONE:
+    if plan.timeouts is not Timeouts.NONE and not isinstance(query, AnalyzedSteps):
         facts |= {"timeouts": "once a window has passed, the interpreter follows again what its first event began"}
     lines = [text, "", *(f"{name:<10} {fact}" for name, fact in facts.items())]
     lines += [f"{'warning':<10} {warning}" for warning in warnings]
@@ -200,6 +206,37 @@ def _facts(query: AnalyzedQuery, pipeline: Pipeline) -> dict[str, str]:
         "state": _state_text(query, pipeline),
         "output": ", ".join(output_columns(query)),
     }
+
+
+_AFTER = {
+    SkipMode.NO_SKIP: "every match is given out",
+    SkipMode.SKIP_TO_NEXT: "what begins with the same event is dropped",
+    SkipMode.SKIP_PAST_LAST_EVENT: "what begins before the match has ended is dropped",
+    SkipMode.SKIP_TO_FIRST: "what begins before the first event of the step is dropped",
+    SkipMode.SKIP_TO_LAST: "what begins before the last event of the step is dropped",
+}
+
+
+def _step_facts(query: AnalyzedSteps) -> dict[str, str]:
+    windows, after = query.pattern.windows, query.after
+    step = "" if after.step is None else f" {after.step}"
+    return {
+        "after": f"{after.mode.value}{step}: {_AFTER[after.mode]}",
+        "partition": ", ".join(query.key) or "none: the whole input",
+        "window": "; ".join(map(_window_text, windows)) if windows else _window_text(None),
+        "state": "runs and their events, "
+        + ("of the last window only" if windows else "to the end: no window bounds them"),
+        "output": ", ".join(output_columns(query)),
+    }
+
+
+def _step_pipeline(query: AnalyzedSteps) -> Pipeline:
+    names = [f"!{step.name}" if step.negative is not None else step.name for step in all_steps(query.pattern.steps)]
+    search = [f"({', '.join(names)})", "every run is followed through the automaton, event by event"]
+    if query.partition_by:
+        search.append(f"partitioned by {', '.join(query.partition_by)}")
+    search += [f"within {window_text(window)}" for window in query.pattern.windows]
+    return Pipeline(()).put(RowScan(tuple(search)), Transformation(tuple(output_columns(query))))
 
 
 def _row_facts(query: AnalyzedRowPattern) -> dict[str, str]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kleene.analysis.analyze import MATCH_END, MATCH_START, analyze
+from kleene.analysis.analyze import analyze
+from kleene.analysis.analyzed import MATCH_END, MATCH_START
 from kleene.analysis.row_pattern import warn
 from kleene.api import Functions, Query, checked_functions, explain_call, prepare
 from kleene.call import (

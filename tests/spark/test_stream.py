@@ -131,6 +131,17 @@ QUERIES: dict[str, Callable[[object], object]] = {
         predicates={"up": "price > Last(price)"},
         output={"id": "Last(id)", "n": "Count()", "top": "Max(price)"},
     ).match(events),
+    "steps": lambda events: (
+        kleene.begin("a", type="Shelf")
+        .followed_by("s", type="Stock")
+        .where("price > LAST(s.price) OR COUNT(s.*) = 0")
+        .one_or_more()
+        .not_followed_by("r", type="Register")
+        .within("40 seconds")
+        .after_match("skip_to_next")
+        .partition_by("id")
+        .match(events, order_by="ts", timeouts=True)
+    ),
     "one_bucket": lambda events: kleene.sase(
         "PATTERN SEQ(Shelf a, Exit b) WHERE strict_contiguity(a, b) { a.id = b.id }"
     ).match(events, order_by="ts"),

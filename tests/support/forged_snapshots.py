@@ -58,6 +58,21 @@ ROWS = {
     "rows": "PARTITION BY id ORDER BY t MEASURES count(*) AS n PATTERN (A B+ C) DEFINE B AS x > PREV(x), C AS x < 2",
     "rows, window": "ORDER BY t MEASURES LAST(A.x) AS n PATTERN (A+ B) WITHIN 9 DEFINE A AS x > 1, B AS sum(A.x) > 7",
 }
+STEPS = {
+    "steps": kleene.begin("a", type="A")
+    .followed_by("b", type="B")
+    .where("COUNT(b.*) = 0 OR x >= LAST(b.x) OR name < MAX(b.name)")
+    .one_or_more(gap=6)
+    .followed_by("c", type="C")
+    .within(12)
+    .after_match("skip_to_last", "b")
+    .partition_by("id"),
+    "steps, group": kleene.begin(kleene.begin("a", type="A").followed_by("b", type="B"))
+    .one_or_more()
+    .not_followed_by("n", type="C")
+    .where("x > LAST(b.x)")
+    .within(9),
+}
 REGEX = {"pattern": "A B* C", "predicates": {"A": "x > 2", "B": "x >= First(x)", "C": "name > Max(name)"}}
 
 
@@ -81,6 +96,8 @@ def progresses(engine: str) -> Iterator[tuple[str, Any]]:
         yield name, kleene.sase(text).progress(table, **arguments({"order_by": "t", "engine": engine, **options}))
     for name, clause in ROWS.items():
         yield name, kleene.match_recognize(clause).progress(table, engine=engine)
+    for name, pattern in STEPS.items():
+        yield name, pattern.progress(table, order_by="t", engine=engine)
     for name, output in {"regex": {"n": "Count()"}, "regex, events": {"n": "Collect(x)"}}.items():
         query = kleene.regex(**REGEX, partition_by=["id"], order_by="t", output=output)
         yield name, query.progress(table, engine=engine)

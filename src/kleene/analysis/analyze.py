@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kleene.analysis.analyzed import AnalyzedQuery, Component, Conjunct, NegativeComponent
+from kleene.analysis.analyzed import MATCH_END, MATCH_START, AnalyzedQuery, Component, Conjunct, NegativeComponent
 from kleene.analysis.own_calls import check_vectorized, output, refuse_vectorized
 from kleene.analysis.predicates import Moment, Placed, conjuncts, inverted_inward, place
 from kleene.analysis.scope import Clause, Scope, ScopedVariable, make_scope, resolve
+from kleene.analysis.steps import analyze_steps
 from kleene.analysis.totals import analyzed_totals, check_grouping
 from kleene.analysis.value_types import condition, typed
 from kleene.analysis.whole_events import with_whole_events
@@ -19,6 +20,7 @@ from kleene.ir.options import Strategy, WindowUnit
 from kleene.ir.paths import path_of
 from kleene.ir.pattern import Negation, variable_of
 from kleene.ir.query import EquivalenceTest, Measure, QueryDefinition
+from kleene.ir.steps import is_steps
 from kleene.schema import (
     DATE,
     STRING,
@@ -34,8 +36,6 @@ from kleene.schema import (
 )
 from kleene.wording import said
 
-MATCH_START, MATCH_END = "match_start", "match_end"
-
 
 def analyze(
     definition: QueryDefinition, schema: EventSchema | None = None, order_by: tuple[str, ...] = ()
@@ -44,8 +44,10 @@ def analyze(
 
     Without a schema, or without an order key, everything is checked that does not depend on it.
     """
-    scope = make_scope(definition.components, definition.source, schema)
     time_type = _time_type(schema, order_by)
+    if is_steps(definition):
+        return analyze_steps(definition, schema, order_by, time_type)
+    scope = make_scope(definition.components, definition.source, schema)
     _check_streams(definition, scope)
     _check_pattern(definition, scope)
     key, extra = _equivalence(definition, scope)

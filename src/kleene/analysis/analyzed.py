@@ -13,6 +13,8 @@ from kleene.ir.options import Strategy, Window
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.schema import EventSchema, Type
 
+MATCH_START, MATCH_END = "match_start", "match_end"
+
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:

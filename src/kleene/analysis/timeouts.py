@@ -5,6 +5,7 @@ from __future__ import annotations
 from kleene.errors import UnsupportedError
 from kleene.ir.options import RowsPerMatch, Selection, WindowUnit
 from kleene.ir.query import QueryDefinition
+from kleene.ir.steps import all_steps, is_steps, steps_of
 
 MARK = "timed_out"
 """The column that tells matches from what is out of time."""
@@ -28,6 +29,9 @@ def check_timeouts(definition: QueryDefinition) -> None:
             "belong to many starts that are out of time",
             hint="Use ONE ROW PER MATCH; array_agg in MEASURES collects what rows hold.",
         )
+    if is_steps(definition):
+        _check_steps(definition)
+        return
     _check_window(definition)
     for measure in definition.measures or ():
         if measure.name.lower() == MARK:
@@ -36,6 +40,17 @@ def check_timeouts(definition: QueryDefinition) -> None:
                 (measure.source or definition.source).locate(measure.span),
                 "Choose another name after AS.",
             )
+
+
+def _check_steps(definition: QueryDefinition) -> None:
+    """A run of steps times out by the window of the whole, or by what bounds a step."""
+    pattern = steps_of(definition)
+    bounds = [step.since_previous for step in all_steps(pattern.steps)]
+    bounds += [step.repetition.gap for step in all_steps(pattern.steps) if step.repetition is not None]
+    if not pattern.windows and not any(bounds):
+        raise UnsupportedError(
+            "a run times out when its time is over, but the pattern has no window", hint="Add .within('10 minutes')."
+        )
 
 
 def _check_window(definition: QueryDefinition) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.automaton.model import TRUE, Automaton, Edge, FormulaClass, Move, Predicate, State, TypeIs, all_of
 from kleene.automaton.nfa import nfa_of
 from kleene.automaton.positions import positions_of
+from kleene.automaton.steps import steps_automaton
 from kleene.automaton.text import formula_text
 from kleene.plan.operators import Pipeline, RunScan, SequenceScan, running_query
 from kleene.plan.plan import Plan
@@ -15,6 +17,8 @@ def automaton_of(plan: Plan) -> Automaton | None:
     """The automaton of the plan; None where sequences are constructed from stacks, or nothing can match."""
     if isinstance(plan.query, AnalyzedRowPattern):
         return positions_of(plan.query)
+    if isinstance(plan.query, AnalyzedSteps):
+        return steps_automaton(plan.query).automaton
     assert plan.pipeline is not None
     if plan.pipeline.find(RunScan) is None:
         return None

@@ -1,4 +1,4 @@
-"""The automaton of a plan, as a value: one model for SASE+, row patterns and the regular-expression operator.
+"""The automaton of a plan, as a value: one model for SASE+, steps, row patterns and the regular-expression operator.
 
 States are numbered; the first is where runs start and the last is F, where they are matches. An edge makes one of the
 four moves of NFA^b (SASE+ 2008 §3.1) under a formula: *begin* and *take* select the event, *ignore* passes over it,
@@ -66,6 +66,13 @@ class Defined:
 
 
 @dataclass(frozen=True, slots=True)
+class SoonAfter:
+    """The event is less than the window after the event that was selected last, if there is one."""
+
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
 class AtStart:
     """The next row is the first of its partition."""
 
@@ -98,7 +105,7 @@ class AnyOf:
     parts: tuple[Formula, ...] = ()
 
 
-Formula = Predicate | TypeIs | InWindow | Defined | AtStart | AtEnd | FormulaOf | NotFormula | AllOf | AnyOf
+Formula = Predicate | TypeIs | InWindow | Defined | SoonAfter | AtStart | AtEnd | FormulaOf | NotFormula | AllOf | AnyOf
 TRUE, FALSE = AllOf(), AnyOf()
 
 
@@ -179,13 +186,17 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """`edges[s]` are those of state s, most preferred first; F has none."""
+    """`edges[s]` are those of state s, most preferred first; F has none.
+
+    `notes` are lines that say what the edges do not.
+    """
 
     states: tuple[State, ...]
     edges: tuple[tuple[Edge, ...], ...]
     policy: Policy = Policy()
     definitions: tuple[tuple[str, Formula], ...] = ()
     negations: tuple[Absence, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def final(self) -> int:

@@ -18,6 +18,7 @@ from kleene.automaton.model import (
     Move,
     NotFormula,
     Predicate,
+    SoonAfter,
     TypeIs,
     parts_of,
 )
@@ -42,7 +43,8 @@ def has_plain_edges(automaton: Automaton) -> bool:
 
 def is_plain(edge: Edge) -> bool:
     return edge.move is not Move.IGNORE and not any(
-        isinstance(part, (Predicate, TypeIs, InWindow, FormulaOf, NotFormula, AnyOf)) for part in parts_of(edge.formula)
+        isinstance(part, (Predicate, TypeIs, InWindow, SoonAfter, FormulaOf, NotFormula, AnyOf))
+        for part in parts_of(edge.formula)
     )
 
 
@@ -52,7 +54,7 @@ def _choices(automaton: Automaton) -> list[str]:
     for state, edges in zip(automaton.states[:-1], automaton.edges, strict=False):
         targets = ", ".join(with_anchors(edge, automaton.states[edge.target].name) for edge in edges)
         lines.append(f"{state.name:<{width}}  → {targets or 'nothing'}")
-    return lines + definition_texts(automaton)
+    return [*lines, *definition_texts(automaton), *automaton.notes]
 
 
 def _moves(automaton: Automaton) -> list[str]:
@@ -66,7 +68,7 @@ def _moves(automaton: Automaton) -> list[str]:
             lines.append(f"{label:<{width}}  {edge.move.value:<7}  {target:<{width + 2}}  {formula}")
             label = ""
     lines.append(f"{automaton.states[-1].name:<{width}}  a match")
-    return [*lines, *definition_texts(automaton), *negation_texts(automaton)]
+    return [*lines, *definition_texts(automaton), *negation_texts(automaton), *automaton.notes]
 
 
 def with_anchors(edge: Edge, text: str) -> str:
@@ -118,6 +120,8 @@ def formula_text(formula: Formula, automaton: Automaton, state: int = -1) -> str
             what = "position" if window.unit is WindowUnit.EVENTS else "time"
             size = window_text(window).removesuffix(" events") if what == "position" else window_text(window)
             return f"{event}.{what} < {first}.{what} + {size}"
+        case SoonAfter(window=window):
+            return f"less than {window_text(window)} after the event before"
         case FormulaOf(state=other, move=move):
             return move.value if other == state else f"{move.value}({automaton.states[other].name})"
         case NotFormula(part=part):

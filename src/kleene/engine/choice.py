@@ -6,22 +6,25 @@ import weakref
 from dataclasses import dataclass
 
 from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.engine.compiled.failures import NotExpressibleError
 from kleene.engine.compiled.regex_engine import RegexEngine
 from kleene.engine.compiled.row_engine import RowEngine
 from kleene.engine.compiled.run_engine import RunEngine
 from kleene.engine.compiled.sequence_engine import SequenceEngine
+from kleene.engine.compiled.steps_engine import StepsEngine
 from kleene.engine.compiled.tiers import Tier
 from kleene.engine.interpreter import Interpreter, NoMatchEngine
+from kleene.engine.steps.interpreter import StepsInterpreter
 from kleene.errors import UnsupportedError
 from kleene.ir.calls import calls_own
-from kleene.ir.options import Selection
+from kleene.ir.options import Selection, Timeouts
 from kleene.plan.operators import RunScan, negation_access, run_ending_negations, running_query
 from kleene.plan.plan import Plan
 
 TINY, SMALL = 1_000, 10_000
 """Up to so many events the interpreter is done before machine code is read from disk, or made."""
-CompiledEngine = RunEngine | SequenceEngine | RowEngine | RegexEngine
+CompiledEngine = RunEngine | SequenceEngine | RowEngine | RegexEngine | StepsEngine
 _REASONS = {
     "auto": f"machine code made for this query; up to {SMALL:,} events, the interpreter answers if no code is at hand",
     "compiled": "machine code made for this query, as requested",
@@ -39,12 +42,12 @@ class Choice:
 
     name: str
     reason: str
-    engine: CompiledEngine | Interpreter | NoMatchEngine
+    engine: CompiledEngine | Interpreter | StepsInterpreter | NoMatchEngine
 
     @property
     def compiled(self) -> CompiledEngine | None:
         """The engine, if it runs code made for the query; it makes that once for each set of columns with NULLs."""
-        return None if isinstance(self.engine, (Interpreter, NoMatchEngine)) else self.engine
+        return None if isinstance(self.engine, (Interpreter, StepsInterpreter, NoMatchEngine)) else self.engine
 
 
 def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
@@ -54,7 +57,7 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
     """
     _check_algorithm(plan)
     if plan.engine == "reference":
-        return Choice("reference", "the plain interpreter, as requested", Interpreter(plan))
+        return Choice("reference", "the plain interpreter, as requested", interpreter_of(plan))
     if plan.pipeline is not None and plan.pipeline.is_empty:
         return Choice("nothing", "an empty engine: no match can exist, so no event is read", NoMatchEngine())
     name = "compiled" if plan.engine == "auto" else plan.engine
@@ -82,7 +85,12 @@ def choose(plan: Plan, nullable: frozenset[str] | None = None) -> Choice:
             why = f"the code made for this query, as plain Python, since the compiled engine {problem}"
             return Choice("generated", why, plain)
     why = f"the plain interpreter, since the compiled engine {problem}"
-    return Choice("reference", why, Interpreter(plan))
+    return Choice("reference", why, interpreter_of(plan))
+
+
+def interpreter_of(plan: Plan) -> Interpreter | StepsInterpreter:
+    """The oracle: of steps, it goes through pieces; of all others, it needs the whole input."""
+    return StepsInterpreter(plan) if isinstance(plan.query, AnalyzedSteps) else Interpreter(plan)
 
 
 def _generating(plan: Plan, jit: bool, nullable: frozenset[str] | None) -> CompiledEngine:
@@ -96,7 +104,8 @@ def _generating(plan: Plan, jit: bool, nullable: frozenset[str] | None) -> Compi
 
 
 def _check_algorithm(plan: Plan) -> None:
-    if plan.algorithm != "auto" and not isinstance(plan.query, AnalyzedQuery):
+    is_sase = isinstance(plan.query, AnalyzedQuery) and not isinstance(plan.query, AnalyzedSteps)
+    if plan.algorithm != "auto" and not is_sase:
         raise UnsupportedError("algorithm is for SASE queries", hint="Leave it out.")
     if plan.engine == "reference":
         if plan.algorithm not in ("auto", "basic"):
@@ -123,7 +132,8 @@ def _engine_of(plan: Plan, jit: bool) -> CompiledEngine:
 def compiled_engine(plan: Plan, jit: bool) -> CompiledEngine:
     """The kernels of the plan, of which none is made yet."""
     engine = _kernels_of(plan, jit)
-    engine.tier = _TIERS.get(plan.engine, Tier.MACHINE)
+    # No loops serve every pattern in steps.
+    engine.tier = Tier.MACHINE if isinstance(engine, StepsEngine) else _TIERS.get(plan.engine, Tier.MACHINE)
     return engine
 
 
@@ -132,6 +142,12 @@ _TIERS = {"auto": Tier.AUTO, "tables": Tier.TABLES}
 
 def _kernels_of(plan: Plan, jit: bool) -> CompiledEngine:
     query, pipeline, limit = plan.query, plan.pipeline, plan.run_limit
+    if isinstance(query, AnalyzedSteps):
+        if plan.timeouts is not Timeouts.NONE:
+            raise NotExpressibleError("timeouts of patterns in steps")
+        if plan.engine == "tables":
+            raise NotExpressibleError("patterns in steps, in the loops that serve every query")
+        return StepsEngine(plan, jit)
     if not isinstance(query, AnalyzedQuery):
         is_regex = query.definition.selection is Selection.FIRST_COMPLETED
         return RegexEngine(query, jit, limit) if is_regex else RowEngine(query, jit, limit)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.analyze import MATCH_END, analyze
-from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.analyze import analyze
+from kleene.analysis.analyzed import MATCH_END, AnalyzedQuery
 from kleene.engine.budget import Budget
 from kleene.engine.column_types import attributes_of
 from kleene.engine.compiled.arrangement import ROW, ordered

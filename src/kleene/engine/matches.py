@@ -69,6 +69,11 @@ class FlatMatches:
     def last(self) -> Array:
         return np.asarray(self.positions[self.offsets[1:] - 1])
 
+    @property
+    def positions_in_order(self) -> Array:
+        """The positions of each match as they ascend."""
+        return self.positions
+
     def begins(self, component: int) -> Array:
         """Where the component's positions begin in `positions`, for each match."""
         return np.asarray(self.offsets[:-1] + self.lengths[:, :component].sum(axis=1))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import of_one_event
 from kleene.ir.expr import Position
@@ -61,10 +62,15 @@ def _of_events(query: AnalyzedQuery) -> Iterator[str]:
         yield from _attributes(query.having)
     for measure in query.measures or ():
         yield from _attributes(measure.expression)
+    if isinstance(query, AnalyzedSteps):
+        for _, until in query.untils:
+            yield from _attributes(until)
+        if query.calls_python:
+            yield from schema
     if query.measures is None:  # whole events are given out
         for component in query.components:
             if component.named:
-                yield from schema.attributes_of(component.types)
+                yield from schema.attributes_of(component.types) if component.types else schema
 
 
 def _of_rows(query: AnalyzedRowPattern, names: Sequence[str]) -> Iterator[str]:

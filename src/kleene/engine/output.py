@@ -7,10 +7,10 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.analyze import MATCH_END, MATCH_START
-from kleene.analysis.analyzed import AnalyzedQuery, Component
+from kleene.analysis.analyzed import MATCH_END, MATCH_START, AnalyzedQuery, Component
 from kleene.analysis.conversions import type_of
 from kleene.engine.events import ALL_DIGITS, Events, decoded
 from kleene.engine.matches import Array, FlatMatches
@@ -127,7 +127,7 @@ def as_schema(columns: Sequence[pa.Array | pa.ChunkedArray], schema: pa.Schema) 
 
 def _attributes(component: Component, query: AnalyzedQuery) -> tuple[str, ...]:
     assert query.schema is not None
-    return query.schema.attributes_of(component.types)
+    return query.schema.attributes_of(component.types) if component.types else tuple(query.schema)
 
 
 def taken(table: pa.Table, name: str, positions: Positions | pa.Array) -> pa.Array:
@@ -162,10 +162,21 @@ def _component_column(query: AnalyzedQuery, events: Events, number: int, matches
     component = query.components[number]
     positions = matches.of_component(number)
     names = _attributes(component, query)
+    if not component.is_kleene and len(positions) < len(matches):
+        return _optional_column(events, names, matches.lengths[:, number] > 0, positions)
     struct = pa.StructArray.from_arrays([taken(events.table, name, positions) for name in names], names=list(names))
     if not component.is_kleene:
         return struct
     return pa.ListArray.from_arrays(_offsets(matches.lengths[:, number]), struct)
+
+
+def _optional_column(events: Events, names: Sequence[str], is_there: Array, positions: Array) -> pa.Array:
+    """The events of a step that some matches have passed over: there it is NULL."""
+    places = np.full(len(is_there), -1, np.int64)
+    places[is_there] = positions
+    parts = [values_at(events.table.column(name), places) for name in names]
+    fields = [pa.field(name, part.type) for name, part in zip(names, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=pa.array(~is_there))
 
 
 def _measure_column(query: AnalyzedQuery, events: Events, expression: ir.Expr, matches: FlatMatches) -> pa.Array:

@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.engine.budget import Budget
 from kleene.engine.choice import Choice, choose
 from kleene.engine.compiled.meter import Meter
 from kleene.engine.compiled.run_engine import RunEngine
+from kleene.engine.interpreter import Interpreter
 from kleene.engine.match_order import RowOrder
 from kleene.engine.protocol import Held, Progress, Time
 from kleene.engine.results import ResultBatch, RowWriter, in_output_order
@@ -34,6 +36,7 @@ from kleene.errors import ExecutionError, SchemaError, SnapshotError, Unsupporte
 from kleene.ir.options import Selection, Strategy, Timeouts
 from kleene.ir.pattern import has_anchor, longest
 from kleene.ir.row_text import row_query_text
+from kleene.ir.steps_text import steps_text
 from kleene.ir.text import query_text
 from kleene.plan.plan import Plan
 
@@ -54,8 +57,7 @@ class PreparedQuery:
     def _fingerprint(self) -> str:
         """What a snapshot must have been made with."""
         query, plan = self.plan.query, self.plan
-        is_sase = isinstance(query, AnalyzedQuery)
-        text = query_text(query.definition) if is_sase else row_query_text(query.definition)
+        text = _text(query)
         order: Any = query.order_by
         operators = "" if plan.pipeline is None else str(plan.pipeline)
         said = [text, str(order), str(self.sort_columns), plan.format.value, operators]
@@ -64,6 +66,13 @@ class PreparedQuery:
         said += [str(self.columns), str(query.schema)]
         said += [] if query.definition.grouping is None else [str(query.definition.grouping)]
         return hashlib.sha256("\x00".join(said).encode()).hexdigest()
+
+
+def _text(query: AnalyzedQuery | AnalyzedRowPattern) -> str:
+    if isinstance(query, AnalyzedSteps):
+        return steps_text(query.definition)
+    is_sase = isinstance(query, AnalyzedQuery)
+    return query_text(query.definition) if is_sase else row_query_text(query.definition)
 
 
 class CheckedProgress:
@@ -217,7 +226,7 @@ def _checked_choice(plan: Plan) -> Choice:
     if plan.timeouts is not Timeouts.NONE and isinstance(plan.query, AnalyzedRowPattern):
         check_piece_by_piece(plan.query)
     choice = choose(plan)
-    if choice.name == "reference":
+    if isinstance(choice.engine, Interpreter):
         raise UnsupportedError(
             f"only the compiled engine takes events piece by piece, but this query is run by {choice.reason}",
             hint="Match whole tables instead: Query.match.",
@@ -252,6 +261,11 @@ def unbounded_state(plan: Plan) -> Unbounded | None:
 def _of_events(query: AnalyzedQuery) -> Unbounded | None:
     if query.window is not None:
         return None
+    if isinstance(query, AnalyzedSteps):
+        return Unbounded(
+            "no within says when a run is over, so every run that has begun is kept forever",
+            "Add within, such as .within('12 hours'); until does not bound a pattern",
+        )
     is_contiguous = query.strategy in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
     if is_contiguous and not any(component.is_kleene for component in query.components):
         return None

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.engine.budget import Budget
 from kleene.engine.by_column.matches import Columns
 from kleene.engine.choice import choose
@@ -87,6 +88,8 @@ def reach_of(plan: Plan) -> Reach | Uncut:
         return Uncut("runs that are out of time are found where all events of a key are")
     if isinstance(query, AnalyzedRowPattern):
         return _reach_of_rows(query)
+    if isinstance(query, AnalyzedSteps):
+        return Uncut("a pattern in steps is matched where all events of a key are")
     if plan.mode == "compressed":
         return Uncut("compressed output holds all matches of an event together")
     if plan.mode == "totals":

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.engine.budget import Budget, table_bytes
 from kleene.engine.by_column.matches import Columns
 from kleene.engine.compiled.measures import MeasureProgram, computed_measures
@@ -217,7 +218,8 @@ class RowWriter:
         events = Events(found.table, query.schema, query.order_by)
         for start in range(0, len(found.runs), ROWS_PER_BATCH):
             part, closes = found.runs[start : start + ROWS_PER_BATCH], found.closes[start : start + ROWS_PER_BATCH]
-            made = marked(partial_table(query, events, part, self.with_times), self.plan, closes)
+            made = output_table if isinstance(query, AnalyzedSteps) else partial_table
+            made = marked(made(query, events, part, self.with_times), self.plan, closes)
             if self.id_columns is not None:
                 made = with_match_ids(made, found.table, part, self.plan, self.id_columns)
             yield ResultBatch(made, part.last, part, found.table)

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.engine.budget import Budget, table_bytes
-from kleene.engine.choice import SMALL, TINY, Choice, CompiledEngine, choose, compiled_engine
+from kleene.engine.choice import SMALL, TINY, Choice, CompiledEngine, choose, compiled_engine, interpreter_of
 from kleene.engine.compiled.batches import nullable_names
 from kleene.engine.compiled.failures import GaveUpError, NotExpressibleError
 from kleene.engine.compiled.jit import is_cached, is_loaded
@@ -64,8 +65,8 @@ def _with_marks(schema: pa.Schema, plan: Plan) -> pa.Schema:
 
 
 def timeouts_of(plan: Plan) -> EventTimeouts | RowTimeouts | None:
-    """What finds the runs that are out of time, if they are wanted."""
-    if plan.timeouts is Timeouts.NONE:
+    """What finds the runs that are out of time, if they are wanted; of steps, the engine itself does."""
+    if plan.timeouts is Timeouts.NONE or isinstance(plan.query, AnalyzedSteps):
         return None
     return RowTimeouts(plan) if isinstance(plan.query, AnalyzedRowPattern) else EventTimeouts(plan)
 
@@ -118,7 +119,7 @@ class Runner:
             if given and not in_order:
                 raise ExecutionError(error.message, hint=error.hint) from None
             budget.restart()
-            parts = self._found(Interpreter(self.plan), table, writer, budget)
+            parts = self._found(interpreter_of(self.plan), table, writer, budget)
             parts = self._with_timeouts(parts, table, writer, budget)
             yield from without_first(in_output_order(parts, budget, holds_all), given)
 
@@ -254,7 +255,7 @@ class Runner:
         found: list[Part] = []
         size = 0
         try:
-            for part in self._found(Interpreter(self.plan), table, writer, quick):
+            for part in self._found(interpreter_of(self.plan), table, writer, quick):
                 batches = list(part.batches)
                 found.append(Part(batches, part.is_settled))
                 size += sum(table_bytes(batch.table) for batch in batches)
@@ -287,6 +288,8 @@ class Runner:
 def measures_of(plan: Plan, choice: Choice, nullable: frozenset[str] = frozenset()) -> MeasureProgram | None:
     """Code for the values that a SASE query returns."""
     if not isinstance(plan.query, AnalyzedQuery) or choice.compiled is None:
+        return None
+    if isinstance(plan.query, AnalyzedSteps):
         return None
     program = MeasureProgram(plan.query, choice.compiled.jit, nullable)
     program.tier = choice.compiled.tier

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kleene.analysis.analyze import MATCH_END
+from kleene.analysis.analyzed import MATCH_END
 from kleene.engine.attributes_by_type import check_attributes
 from kleene.engine.column_types import attribute_type, attributes_of
 from kleene.engine.events import TYPE_OF_EVENT, check_order_key

@@ -302,6 +302,17 @@ class PythonCall(Expr):
     name_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class RowFunction(Expr):
+    """A condition that is a Python function of the event being tried and the rows bound so far."""
+
+    function: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+
 NEGATED_COMPARISON = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 

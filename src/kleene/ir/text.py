@@ -177,6 +177,8 @@ def _text_and_binding(expression: ir.Expr) -> tuple[str, int]:
             return "MATCH_NUMBER()", _PRIMARY
         case ir.PythonCall(name=name, arguments=arguments):
             return f"{name_text(name)}({', '.join(_text(argument, 0) for argument in arguments)})", _PRIMARY
+        case ir.RowFunction(name=name):
+            return f"{name_text(name)}(row, bound)", _PRIMARY
         case ir.Arithmetic(operator=operator, left=left, right=right):
             binding = _SUM if operator in "+-" else _PRODUCT
             return f"{_text(left, binding)} {operator} {_text(right, binding + 1)}", binding

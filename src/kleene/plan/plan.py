@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kleene.analysis.analyze import MATCH_END, MATCH_START
-from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.analyzed import MATCH_END, MATCH_START, AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.analysis.totals import WINDOW_END, WINDOW_START
 from kleene.errors import UnsupportedError
 from kleene.ir.options import Format, Strategy, Timeouts, WindowUnit
@@ -44,7 +44,7 @@ class OneStream:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Plan:
-    """`pipeline` is that of a SASE query; row patterns have none."""
+    """`pipeline` is that of a SASE query; steps and row patterns have none."""
 
     query: AnalyzedQuery | AnalyzedRowPattern
     split: ByKey | OneStream
@@ -70,12 +70,14 @@ def make_plan(
     """The plan for a query; which engine can run it shows when its code is made."""
     assert query.definition.window_parameter is None, "a call binds parameters before it plans"
     pipeline = None
-    if isinstance(query, AnalyzedQuery):
+    if isinstance(query, AnalyzedSteps):
+        _check_options(engine, mode)
+    elif isinstance(query, AnalyzedQuery):
         facts = Facts(query, engine.hints, engine.known or UNKNOWN)
         shares = "verbose" if mode == "totals" and format is not Format.ALL else mode
         pipeline = choose_pipeline(facts, engine.algorithm, shares, output_columns(query))
     else:
-        _check_options_of_rows(engine, mode)
+        _check_options(engine, mode)
     return Plan(
         query,
         choose_split(query, pipeline, format, timeouts),
@@ -92,7 +94,7 @@ def make_plan(
     )
 
 
-def _check_options_of_rows(engine: EngineOptions, mode: str) -> None:
+def _check_options(engine: EngineOptions, mode: str) -> None:
     if mode == "compressed":
         raise UnsupportedError("compressed output is for SASE queries", hint="Use match.")
     given = {"algorithm": engine.algorithm != "auto", "plan": engine.hints.given(), "statistics": engine.known}
@@ -129,6 +131,8 @@ def choose_split(
         return ByKey(query.partition_by)
     if isinstance(query, AnalyzedRowPattern):
         return OneStream("the query has no PARTITION BY")
+    if isinstance(query, AnalyzedSteps):
+        return OneStream("the pattern has no partition_by")
     # A run that does not complete may hold events of several such keys.
     implied = () if pipeline is None or timeouts is not Timeouts.NONE else _implied_key(query, pipeline, format_)
     if implied:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kleene.analysis.analyze import analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, SortColumn, analyze_row_pattern, is_row_pattern
+from kleene.analysis.steps import AnalyzedSteps
 from kleene.call import Call
 from kleene.engine.inputs import EventSource, category_notes, in_order, open_events, open_rows
 from kleene.engine.needs import codable_columns, columns_read
@@ -101,7 +102,7 @@ class Opened:
         """The plan; what it must know of the events is measured on the first of them."""
         call, query = self.call, self.query
         is_large = self.scan.rows > SAMPLED_ROWS and call.engine.name != "reference"
-        if not is_large or not isinstance(query, AnalyzedQuery):
+        if not is_large or not isinstance(query, AnalyzedQuery) or isinstance(query, AnalyzedSteps):
             return call.plan(query)
         sample = self.in_order(self.table(self.scan.blocks[:1]).slice(0, SAMPLED_ROWS))
         # What lies between the least and the greatest value of all is a fact, which a sample cannot tell.

@@ -82,7 +82,7 @@ def _match_order_column(table: pa.Table, matches: FlatMatches, sort_columns: Seq
             event_keys(table, matches.last, order),
             event_keys(table, matches.first, order),
             pa.ListArray.from_arrays(
-                pa.array(matches.offsets, pa.int32()), event_keys(table, matches.positions, order)
+                pa.array(matches.offsets, pa.int32()), event_keys(table, matches.positions_in_order, order)
             ),
             pa.ListArray.from_arrays(ends, lengths),
         ],

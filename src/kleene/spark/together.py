@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 
-from kleene.analysis.analyze import MATCH_END
+from kleene.analysis.analyzed import MATCH_END
 from kleene.call import Call
 from kleene.engine.events import TYPE_OF_EVENT
 from kleene.engine.inputs import OrderKey

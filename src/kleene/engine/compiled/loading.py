@@ -105,7 +105,8 @@ _TEMPLATES = {
     name: _below_the_line(name) for name in ("walk", "rows", "negation", "regex_blocks", "sequences", *_SHARED)
 }
 _TEMPLATES |= {
-    name: _below_the_line("run_copies") + "\n\n" + _below_the_line(name) for name in ("runs", "backtrack", "regex")
+    name: _below_the_line("run_copies") + "\n\n" + _below_the_line(name)
+    for name in ("runs", "backtrack", "regex", "steps")
 }
 
 

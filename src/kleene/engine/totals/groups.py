@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kleene.analysis.analyze import MATCH_END
-from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.analysis.analyzed import MATCH_END, AnalyzedQuery
 from kleene.analysis.conversions import type_of
 from kleene.analysis.totals import MICROSECONDS_PER_DAY, WINDOW_END, WINDOW_START
 from kleene.engine.compiled.batches import partition_codes
