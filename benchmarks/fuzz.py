@@ -4,6 +4,7 @@ Sections, of which `--section` runs one alone:
 
     agreement   the generated engine against the reference engine on generated queries and tables, in all languages; the
                 last of each language are compiled as well
+    steps       random patterns in steps against a slow checker written from their description alone
     texts       hostile texts in all languages: refused with an error of Kleene's, or answered
     snapshots   forged snapshots, with right checksums, of every engine, in processes of their own with bounded memory
     bounds      all matching cases, and generated ones, in plain Python that checks every index; then some generated
@@ -38,7 +39,7 @@ SHARE = 0.3
 """How often a case is tried in other ways, too: with other algorithms, in batches, in pieces."""
 FORGERIES_OF_A_PROCESS = 10_000
 MOST_MEMORY = 8 << 30
-SECTIONS = ("texts", "agreement", "snapshots", "bounds")
+SECTIONS = ("texts", "agreement", "steps", "snapshots", "bounds")
 
 
 def main() -> int:
@@ -56,7 +57,7 @@ def main() -> int:
         return forge(options.forge_from, options.forgeries)
     failures = 0
     for section in options.section or SECTIONS:
-        sections = {"texts": texts, "agreement": agreement, "snapshots": snapshots, "bounds": bounds}
+        sections = {"texts": texts, "agreement": agreement, "steps": steps, "snapshots": snapshots, "bounds": bounds}
         failures += sections[section](options)
     return 1 if failures else 0
 
@@ -67,6 +68,20 @@ def agreement(options: argparse.Namespace) -> int:
         for language in ("sase", "row pattern", "regex"):
             for engine, cases in (("generated", options.cases), ("compiled", options.compiled)):
                 failures += tried(pool, language, cases // 3 + 1, options.seed, engine)
+    return failures
+
+
+def steps(options: argparse.Namespace) -> int:
+    """How many of the engines gave another answer."""
+    failures = 0
+    for engine in ("reference", "generated"):
+        told = ["--count", str(options.cases // 4), "--seed", str(options.seed), "--engine", engine]
+        process = subprocess.run(
+            [sys.executable, str(TESTS / "steps" / "run_checks.py"), *told], capture_output=True, text=True
+        )
+        *wrong, last = process.stdout.splitlines() or [f"status {process.returncode}"]
+        print("\n".join([f"steps        {engine:<10} {last}", *wrong]), process.stderr[-2000:], flush=True)
+        failures += process.returncode != 0
     return failures
 
 
