@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
@@ -64,6 +64,9 @@ from kleene.remembered import remembered
 from kleene.schema import EventSchema
 from kleene.visible import visible
 from kleene.watching import watched
+
+if TYPE_CHECKING:
+    from kleene.why.answer import Why
 
 Functions = Mapping[str, Any] | Sequence[Any] | None
 """Functions of the user's own: a dict by name, or a list of functions, `kleene.function` and `kleene.aggregate`."""
@@ -467,6 +470,64 @@ class Query:
             schema=types,
         )
         return spark_module("table_function").table_function(call, columns)
+
+    def why(
+        self,
+        events: Any,
+        *,
+        at: int | Sequence[int] | str | Mapping[str, int | Sequence[int]] | None = None,
+        keys: Any = None,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        format: str = "all",
+        schema: Schema | None = None,
+        max_events: int = 20_000,
+        max_runs: int = 20_000,
+        limit: int = 100,
+    ) -> Why:
+        """Why events match, and why they do not: what passed, what nearly matched, and the runs step by step.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["Shelf", "Exit"], "t": [1, 5], "tag": [7, 7], "weight": [3, 4]})
+        >>> query = sase("EVENT SEQ(Shelf a, Exit b) WHERE [tag] AND b.weight < a.weight")
+        >>> for miss in query.why(events, order_by="t").near_misses.to_pylist():
+        ...     print(miss["row"], miss["predicate"], miss["values"])
+        1 b.weight < a.weight b.weight = 4, a.weight = 3
+
+        Print the result, or read its tables: `summary`, `states`, `endings`, `near_misses`, `steps` and `matches`. Rows
+        are those of the input, counted from 0. See docs/why.md.
+
+        at: the events whose runs are told step by step: a row, a list of rows, or a filter such as "tag = 7". Or rows
+            by variable, {"a": 3, "b": [5, 6]}: the answer is then whether just these are a match, and if not, why.
+        keys: the key, or a list of keys, whose runs are told: {"tag": 7}, or 7 where there is one attribute.
+        max_events: how many events are looked at: those of the keys that are asked for, or else of a sample of keys.
+        max_runs: how many runs are followed. limit: how many runs and near misses are told. What is left out stands in
+            the result's `notes`.
+        The other arguments are those of `match`; events are in this process.
+        """
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            is_over_all=True,
+            engine=None,
+            spark=None,
+            stream=None,
+            schema=schema,
+        )
+        if is_spark(events) or is_scan(events):
+            raise UnsupportedError(
+                "why follows runs in this process, over events in a table",
+                hint='Give it the events in question: df.where("tag = 7").toArrow(), or a file.',
+            )
+        from kleene.why.asking import why_of
+
+        return why_of(call, events, at, keys, max_events, max_runs, limit)
 
     def explain(
         self,
