@@ -6,9 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from kleene.analysis.analyze import analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import is_row_pattern
@@ -25,7 +22,8 @@ from kleene.ir.text import query_text
 from kleene.options.checks import checked_count
 from kleene.why.answer import Why
 from kleene.why.combination import Combination
-from kleene.why.model import Ending, Event, Kind, Match, NearMiss, Run
+from kleene.why.findings import Findings, Limits
+from kleene.why.model import Ending, Event, Kind, Match, Run
 from kleene.why.partition import Partition
 from kleene.why.question import (
     ROW,
@@ -37,7 +35,8 @@ from kleene.why.question import (
     no_such_key,
     read_question,
 )
-from kleene.why.runs import Findings, Limits, Walk
+from kleene.why.row_asking import why_of_rows, with_rows
+from kleene.why.runs import Walk
 from kleene.why.scope import Looked, look_at, window_reach
 from kleene.why.tally import Tally, places
 
@@ -49,7 +48,7 @@ def why_of(
     most_events = checked_count("max_events", max_events)
     limits = Limits(checked_count("max_runs", max_runs), checked_count("limit", limit))
     if is_row_pattern(call.definition):
-        raise NotImplementedError
+        return why_of_rows(call.definition, events, at, keys, most_events, limits)
     return _why_of_events(call, events, at, keys, most_events, limits)
 
 
@@ -66,10 +65,6 @@ def _why_of_events(call: Call, events: Any, at: object, keys: object, max_events
     if question.combination is not None:
         return _why_of_combination(asked, question, call.format, limits)
     return _why_of_runs(asked, question, call.format, max_events, limits)
-
-
-def with_rows(table: pa.Table) -> pa.Table:
-    return table.append_column(ROW, pa.array(np.arange(table.num_rows)))
 
 
 class _Asked:
@@ -104,9 +99,10 @@ class _Asked:
 def _why_of_runs(asked: _Asked, question: Question, format_: Format, max_events: int, limits: Limits) -> Why:
     chosen, notes = _chosen(asked, question)
     looked = _looked(asked, chosen, max_events)
-    findings = Findings(limits, Tally(asked.query), frozenset(asked.rows[position] for position in chosen))
+    findings = Findings(limits, frozenset(asked.rows[position] for position in chosen))
+    tally = Tally(asked.query)
     for positions in looked.partitions:
-        Walk(asked.partition(_key(asked, positions), positions), findings).follow(format_)
+        Walk(asked.partition(_key(asked, positions), positions), findings, tally).follow(format_)
         if findings.is_cut:
             break
     if asked.without_key:
@@ -114,20 +110,17 @@ def _why_of_runs(asked: _Asked, question: Question, format_: Format, max_events:
             f"{asked.without_key:,} of {len(asked.rows):,} events are in no partition: "
             f"{listed(asked.query.partition_by)} is NULL or NaN there"
         )
-    notes += [*looked.notes, *_left_out(findings)]
+    notes += [*looked.notes, *findings.notes(f"{limits.runs:,} runs, max_runs")]
     unseen = _unseen(asked, looked, chosen, findings)
-    misses = sorted(findings.misses, key=_nearness)[: limits.told]
-    if len(findings.misses) > len(misses):
-        notes.append(f"{len(findings.misses):,} near misses, of which the nearest {len(misses):,} are told")
     return Why(
         query_text(asked.query.definition),
-        findings.tally.events,
+        tally.events,
         len(looked.partitions),
-        findings.tally.runs,
-        findings.tally.predicates(),
-        findings.tally.states(),
-        findings.tally.endings(),
-        tuple(misses),
+        tally.runs,
+        tally.predicates(),
+        tally.states(),
+        tally.endings(),
+        tuple(findings.nearest()),
         (*findings.runs, *unseen),
         tuple(findings.matches),
         tuple(notes),
@@ -171,20 +164,6 @@ def _looked(asked: _Asked, chosen: frozenset[int], max_events: int) -> Looked:
     return look_at(list(asked.groups.values()), chosen, bool(chosen), max_events, reach)
 
 
-def _left_out(findings: Findings) -> list[str]:
-    notes: list[str] = []
-    if findings.is_cut:
-        notes.append(
-            f"stopped after {findings.limits.runs:,} runs, max_runs: later runs, and their matches, were not looked at"
-        )
-    if findings.untold_runs:
-        notes.append(
-            f"{findings.untold_runs:,} more runs have to do with the events that were asked for; raise limit, "
-            f"{findings.limits.told:,}, to see them"
-        )
-    return notes
-
-
 def _unseen(asked: _Asked, looked: Looked, chosen: frozenset[int], findings: Findings) -> list[Run]:
     """A tale for each chosen event that no run tells of."""
     if findings.is_cut or findings.untold_runs or len(chosen) > findings.limits.told:
@@ -198,11 +177,6 @@ def _unseen(asked: _Asked, looked: Looked, chosen: frozenset[int], findings: Fin
             ending = Ending(Kind.NOT_SEEN, asked.event(position))
             found.append(Run(0, None, (), (), (), (ending,)))
     return found
-
-
-def _nearness(miss: NearMiss) -> tuple[object, ...]:
-    """Those that would have matched first, then those that had bound most, then as they were found."""
-    return not miss.would_match, -sum(len(events) for _, events in miss.bound), miss.run
 
 
 # --- one combination of events ---
@@ -237,8 +211,8 @@ def _overlap(partition: Partition, combination: Combination, format_: Format, li
     """Whether a match is not given out because another one is."""
     if format_ is not Format.NON_OVERLAPPING:
         return []
-    findings = Findings(limits, Tally(partition.query), frozenset())
-    Walk(partition, findings).follow(format_)
+    findings = Findings(limits, frozenset())
+    Walk(partition, findings, Tally(partition.query)).follow(format_)
     bound = partition.bound(combination.run)
     given = [match for match in findings.matches if match.bound == bound]
     if given:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kleene.errors import ExecutionError
@@ -67,6 +67,15 @@ def made_check(
     if isinstance(result, ExecutionError):
         return Check(predicate, operands, None, result.message)
     return Check(predicate, operands, result)
+
+
+def raise_first(results: Iterable[bool | ExecutionError | None]) -> None:
+    """Raises an error that no FALSE before it hides."""
+    for result in results:
+        if isinstance(result, ExecutionError):
+            raise result
+        if result is False:
+            return
 
 
 def _value(part: ir.Expr, bindings: Bindings) -> Any:

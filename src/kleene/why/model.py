@@ -23,13 +23,13 @@ class Kind(StrEnum):
     NEGATION = "negation"
     HAVING = "having"
     LOST = "lost"  # another match was chosen, and the two overlap
-    LESS_PREFERRED = "less preferred"  # a row pattern gives out one match for each start
     SKIPPED = "skipped"  # a match before it has taken the row
     LENGTH = "length"  # MAXLENGTH, or the frame of a window
     PREDICATE = "predicate"
     TYPE = "type"
     KEY = "key"  # events of different partitions, or of none
     ORDER = "order"
+    ANCHOR = "anchor"
     NEXT_MATCH = "next match"  # skip_till_next_match may not pass over an event that fits
     NOT_BEGUN = "not begun"
     NOT_SEEN = "not seen"  # no run was waiting when the event came

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from kleene.analysis.analyzed import Component, Conjunct
 from kleene.errors import ExecutionError
 from kleene.ir.options import Format, Strategy
+from kleene.why.findings import EnoughError, Findings
 from kleene.why.model import Check, Ending, Event, Kind, Match, NearMiss, Run, Step, Try
 from kleene.why.overlaps import winners
 from kleene.why.partition import CONTIGUOUS, Partition, Selected, Verdict, failures
@@ -19,33 +20,6 @@ from kleene.why.tally import Place, Tally
 
 LOOKS_AHEAD = 200
 """How many events are looked at to find the one that came too late."""
-
-
-class EnoughError(Exception):
-    """As many runs were followed as may be."""
-
-
-@dataclass(slots=True)
-class Limits:
-    """How many runs are followed in all, and how many runs and near misses are told."""
-
-    runs: int
-    told: int
-
-
-@dataclass(slots=True)
-class Findings:
-    """What the walks through all partitions have in common."""
-
-    limits: Limits
-    tally: Tally
-    chosen: frozenset[int]  # rows of the input whose runs are told
-    runs: list[Run] = field(default_factory=list)
-    misses: list[NearMiss] = field(default_factory=list)
-    matches: list[Match] = field(default_factory=list)
-    untold_runs: int = 0
-    untold_misses: int = 0
-    is_cut: bool = False
 
 
 @dataclass(slots=True)
@@ -85,9 +59,9 @@ class _Node:
 class Walk:
     """Follows the runs of one partition."""
 
-    def __init__(self, partition: Partition, findings: Findings) -> None:
+    def __init__(self, partition: Partition, findings: Findings, tally: Tally) -> None:
         self.partition, self.findings, self.query = partition, findings, partition.query
-        self.tally = findings.tally
+        self.tally = tally
         self._told: list[_Node] = []
         self._accepted: list[tuple[Selected, _Node]] = []
 

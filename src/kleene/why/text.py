@@ -228,10 +228,9 @@ def ending_text(ending: Ending) -> str:
             return f"✗ skipped: AFTER MATCH goes on behind it, after match {ending.match:,}"
         case Kind.LENGTH:
             return f"✗ too long: {by} is beyond the bound"
-        case Kind.LESS_PREFERRED:
-            return "✗ a more preferred match begins at the same row"
-    what = f"{by}: {checks}" if by else checks
-    return f"✗ {what}" if what else "✗ no way through the pattern is left"
+        case Kind.ANCHOR:
+            return "✗ the pattern begins or ends with the partition, and this is not there"
+    return f"✗ {by}, for {variable}: {checks}" if by and variable else f"✗ {by}: {checks}" if by else f"✗ {checks}"
 
 
 def _combination_lines(why: Why) -> Iterator[str]:

@@ -19,7 +19,7 @@ def predicate_text(predicate: Expr) -> str:
 
 
 def types_text(types: Sequence[str]) -> str:
-    return "any event" if not types else f"is {' or '.join(map(printable, types))}"
+    return "any row" if not types else f"is {' or '.join(map(printable, types))}"
 
 
 def result_text(check: Check) -> str:
@@ -54,7 +54,7 @@ def check_text(check: Check) -> str:
 
 def event_text(event: Event) -> str:
     type_ = "" if event.type is None else f" {printable(event.type)}"
-    return f"row {event.row:,}{type_} at {event.time}"
+    return f"row {event.row:,}{type_}" + (f" at {event.time}" if event.time else "")
 
 
 def bound_text(bound: Bound) -> str:
