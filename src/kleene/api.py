@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
@@ -55,8 +55,10 @@ from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
+from kleene.long.definition import long_definition, long_parts
+from kleene.long.tables import LongForm
 from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
-from kleene.options.checks import checked_choice
+from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import engine_options
 from kleene.options.schema import schema_option
 from kleene.plan.plan import Plan
@@ -93,6 +95,7 @@ class Query:
         match_id: bool = False,
         match_order: bool = False,
         timeouts: bool = False,
+        long: bool = False,
         as_: str | None = None,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
@@ -128,6 +131,9 @@ class Query:
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         timeouts: whether runs that left their window incomplete come too, as rows with what they had bound. A column
             `timed_out` tells them from matches. See docs/streaming.md for what counts as such a run.
+        long: whether there is a row for each selected event, in place of a row for each match: `match_id`,
+            `match_variable`, `match_position` (from 1), and the columns of the event. What the query returns does not
+            matter then. In a row pattern, `match_id` is the number of the match in its partition.
         as_: "arrow", "pandas" or "polars", if the result is to be of another kind than the events.
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks; or, for a `kleene.scan`, the
@@ -156,21 +162,27 @@ class Query:
             stream=stream,
             schema=types,
         )
+        form = None
+        if checked_flag("long", long):
+            call, form = long_call(call, columns)
         if columns is not None:
             return matches_as_declared(call, events, columns)
         place = input_of(events)
         call.check_fits(place)
         if is_scan(events) and place is Input.TABLE:
-            return like_events(scan_module("calls").match_scan(call, events), events, call.kind)
+            scanned = scan_module("calls").match_scan(call, events)
+            return like_events(scanned if form is None else form.table(scanned), events, call.kind)
         if place is not Input.TABLE:
             found = spark_module("job").make_job(call, as_spark(events)).matches()
+            if form is not None:
+                found = spark_module("long").long_frame(found, form.parts)
             return found.pandas_api() if is_pandas_on_spark(events) else found
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         with watched("matching"):
             matches = run(plan, table, id_columns=id_columns(call, plan, table))
         warn(type_notes(plan, table, is_empty=not matches.num_rows))
-        return like_events(matches, events, call.kind)
+        return like_events(matches if form is None else form.table(matches), events, call.kind)
 
     def match_batches(
         self,
@@ -183,6 +195,7 @@ class Query:
         format: str = "all",
         match_id: bool = False,
         timeouts: bool = False,
+        long: bool = False,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -219,9 +232,13 @@ class Query:
                 "match_batches reads events in this process, but Spark DataFrames were given",
                 hint="Use match, which returns a DataFrame: Spark, too, makes its rows only as they are read.",
             )
+        form = None
+        if checked_flag("long", long):
+            call, form = long_call(call, None)
         call.check_fits(Input.TABLE)
         if is_scan(events):
-            return scan_module("calls").match_scan_batches(call, events)
+            scanned = scan_module("calls").match_scan_batches(call, events)
+            return scanned if form is None else form.reader(scanned.schema, scanned)
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         warn(type_notes(plan, table, is_empty=False))
@@ -229,7 +246,8 @@ class Query:
         batches = (
             batch for found in Runner(plan).batches(table, id_columns=names) for batch in found.table.to_batches()
         )
-        return pa.RecordBatchReader.from_batches(result_schema(plan, table.schema, id_columns=names), batches)
+        result = result_schema(plan, table.schema, id_columns=names)
+        return pa.RecordBatchReader.from_batches(result, batches) if form is None else form.reader(result, batches)
 
     def compressed(
         self,
@@ -683,6 +701,18 @@ def matches_as_declared(call: Call, events: Any, schema: Any) -> Any:
             "schema is for Spark DataFrames, but the input is in this process", hint="Leave schema out."
         )
     return spark_module("declared_match").matches_as_declared(call, events, schema)
+
+
+def long_call(call: Call, columns: Any) -> tuple[Call, LongForm]:
+    """The call whose rows hold the events of matches, and what makes a row of each."""
+    if call.timeouts or columns is not None:
+        what = "timeouts are runs" if call.timeouts else "a schema declares the columns of a table function"
+        raise UnsupportedError(
+            f"long gives the events of matches, but {what}", hint="Leave long out, or ask for both apart."
+        )
+    definition = long_definition(call.definition)
+    parts = long_parts(definition)
+    return replace(call, definition=definition, match_id=parts is not None), LongForm(parts)
 
 
 def id_columns(call: Call, plan: Plan, table: pa.Table) -> list[str] | None:

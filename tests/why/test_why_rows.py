@@ -98,6 +98,9 @@ def assert_ends_are_true(query: kleene.Query, table: pa.Table, why: Why) -> None
     for run in searched:
         for ending in run.endings:
             assert ending.kind is not Kind.PREDICATE or not any(check.holds for check in ending.checks)
+            if ending.by is not None and run.rows and ending.kind is not Kind.MATCH:
+                # What stopped the search stands where it came furthest.
+                assert numbers[ending.by.row][1] == numbers[run.rows[-1]][1] + 1
             if ending.kind is Kind.WINDOW and run.rows:
                 assert ending.by is not None
                 matcher, first = numbers[run.rows[0]]
