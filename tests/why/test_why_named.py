@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -125,6 +126,18 @@ def test_runs_are_bounded_and_the_answer_says_so() -> None:
     assert why.notes == ("stopped after 50 runs, max_runs: what comes later, matches too, was not looked at",)
 
 
+def test_runs_of_the_event_that_is_asked_for_are_followed_first() -> None:
+    query = kleene.sase("PATTERN SEQ(A+ a[], B b)")
+    why = query.why(events_of("A" * 30 + "B"), order_by="t", max_runs=50, at=28)
+    assert [run.rows for run in why.runs if run.rows[0] == 28] == [(28,), (28, 29), (28, 29, 30), (28, 30)]
+
+
+def test_a_sample_is_of_whole_partitions() -> None:
+    events = pa.table({"type": ["A"] * 90, "t": range(90), "id": [number // 30 for number in range(90)]})
+    why = kleene.sase("PATTERN SEQ(A a) WHERE [id]").why(events, order_by="t", max_events=70)
+    assert why.notes == ("looked at 60 of 90 events, in 2 of 3 partitions: all events are more than max_events, 70",)
+
+
 def test_a_sample_of_keys_is_looked_at_and_an_asked_key_comes_first() -> None:
     count = 1_000
     events = pa.table({"type": ["A", "B"] * count, "t": range(2 * count), "id": [n // 2 for n in range(2 * count)]})
@@ -178,6 +191,27 @@ def test_an_error_behind_a_predicate_that_fails_is_told_and_not_raised() -> None
     assert [(check.result, check.error is None) for check in step.tries[0].checks] == [(False, True), (None, False)]
     with pytest.raises(kleene.ExecutionError, match="'word' is not"):
         query.why(events_of("AB", x=[1, 9], s=["", "word"]), order_by="t")
+
+
+@pytest.mark.parametrize("first", [None, 1])
+def test_an_error_behind_null_is_raised_where_one_condition_has_both(first: int | None) -> None:
+    """AND goes on behind a NULL, and only FALSE ends it, as it does in every engine."""
+    events = pa.table({"type": ["A", "B"], "t": [0, 1], "x": pa.array([1, first], pa.int64()), "s": ["1", "word"]})
+    condition = "{0}.x > 3 AND CAST({0}.s AS integer) > 0"
+    having = kleene.sase(f"PATTERN SEQ(A a, B b) HAVING {condition.format('b')}")
+    clause = kleene.match_recognize(f"ORDER BY t MEASURES A.t AS a PATTERN (A B) DEFINE B AS {condition.format('B')}")
+    for query, options in ((having, {"order_by": "t"}), (clause, {})):
+        expected = _message(lambda: query.match(events, engine="reference", **options))  # noqa: B023
+        assert _message(lambda: query.why(events, **options)) == expected  # noqa: B023
+        assert (expected is None) is (first == 1)
+
+
+def _message(run: Callable[[], Any]) -> str | None:
+    try:
+        run()
+    except kleene.ExecutionError as error:
+        return str(error)
+    return None
 
 
 # --- questions that cannot be answered ---

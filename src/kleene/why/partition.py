@@ -18,7 +18,7 @@ from kleene.ir import expr as ir
 from kleene.ir.evaluate import EventBindings, PlainValue, text_of
 from kleene.ir.expr import Position
 from kleene.ir.options import Strategy, WindowUnit
-from kleene.why.checking import decided, made_check, parts_of
+from kleene.why.checking import decided, made_check, parts_of, raise_first
 from kleene.why.model import Bound, Check, Event
 
 Selected = tuple[tuple[int, ...], ...]
@@ -202,7 +202,7 @@ class Partition:
             return []
         selected = self.named(run)
         found = [self.verdict(Conjunct(part), selected) for part in parts_of(self.query.having)]
-        _raise_first(found)
+        raise_first(verdict.result for verdict in found)  # HAVING is one condition, whose AND goes on behind a NULL
         return found
 
 

@@ -69,7 +69,7 @@ class Walk:
         """Follows every run, and chooses among the matches."""
         self.tally.look_at(self.partition)
         try:
-            for event in range(len(self.partition)):
+            for event in self._starts():
                 tried = self._try_begin((), event, [])
                 if tried.holds:
                     step = self._step(event, [tried], ignored=False) if self._is_chosen([event]) else None
@@ -80,6 +80,11 @@ class Walk:
             self.findings.is_cut = True
         self._choose(format_)
         self.findings.runs += [self._run(node) for node in self._told]
+
+    def _starts(self) -> list[int]:
+        """The events that runs may begin with; those that are asked for come first, as long as runs may be followed."""
+        events = range(len(self.partition))
+        return sorted(events, key=lambda event: self.partition.rows[event] not in self.findings.chosen)
 
     def _follow_from(self, event: int, steps: list[Step]) -> None:
         waiting: list[tuple[Selected, int | None, list[Step]]] = [(((event,),), None, steps)]

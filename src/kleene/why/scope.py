@@ -44,7 +44,8 @@ def look_at(
         Random(0).shuffle(order)  # always the same sample, so that an answer can be asked for again
     left, kept = max_events, dict[int, tuple[int, ...]]()
     for part in order:
-        if left > 0:
+        is_too_large = not is_asked and bool(kept) and len(part) > left  # a sample is of whole partitions
+        if left > 0 and not is_too_large:
             kept[part[0]] = _stretch(part, chosen, left, reach)
             left -= len(kept[part[0]])
     looked = sum(map(len, kept.values()))
