@@ -73,7 +73,7 @@ ARROWS = {
         "why",
         "long",
     },
-    "long": {"analysis", "ir", "errors"},
+    "long": {"engine", "analysis", "ir", "errors", "schema"},
     "why": {
         "call",
         "engine",

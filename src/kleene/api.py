@@ -46,6 +46,7 @@ from kleene.engine.together import Together, open_together
 from kleene.engine.totals.groups import totals_table
 from kleene.errors import AnalysisError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
+from kleene.ir.options import Selection
 from kleene.ir.own import Own, own_functions
 from kleene.ir.purity import purity_notes
 from kleene.ir.query import QueryDefinition
@@ -56,7 +57,7 @@ from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
 from kleene.long.definition import long_definition, long_parts
-from kleene.long.tables import LongForm
+from kleene.long.tables import CollectedForm, LongForm
 from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import engine_options
@@ -133,7 +134,7 @@ class Query:
             `timed_out` tells them from matches. See docs/streaming.md for what counts as such a run.
         long: whether there is a row for each selected event, in place of a row for each match: `match_id`,
             `match_variable`, `match_position` (from 1), and the columns of the event. What the query returns does not
-            matter then. In a row pattern, `match_id` is the number of the match in its partition.
+            matter then. In a row pattern, `match_id` is the number of the match in its partition. See docs/language.md.
         as_: "arrow", "pandas" or "polars", if the result is to be of another kind than the events.
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks; or, for a `kleene.scan`, the
@@ -164,7 +165,7 @@ class Query:
         )
         form = None
         if checked_flag("long", long):
-            call, form = long_call(call, columns)
+            call, form = long_call(call, events, columns)
         if columns is not None:
             return matches_as_declared(call, events, columns)
         place = input_of(events)
@@ -175,7 +176,7 @@ class Query:
         if place is not Input.TABLE:
             found = spark_module("job").make_job(call, as_spark(events)).matches()
             if form is not None:
-                found = spark_module("long").long_frame(found, form.parts)
+                found = spark_module("long").long_frame(found, form)
             return found.pandas_api() if is_pandas_on_spark(events) else found
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
@@ -234,7 +235,7 @@ class Query:
             )
         form = None
         if checked_flag("long", long):
-            call, form = long_call(call, None)
+            call, form = long_call(call, events, None)
         call.check_fits(Input.TABLE)
         if is_scan(events):
             scanned = scan_module("calls").match_scan_batches(call, events)
@@ -703,16 +704,29 @@ def matches_as_declared(call: Call, events: Any, schema: Any) -> Any:
     return spark_module("declared_match").matches_as_declared(call, events, schema)
 
 
-def long_call(call: Call, columns: Any) -> tuple[Call, LongForm]:
+def long_call(call: Call, events: Any, columns: Any) -> tuple[Call, LongForm | CollectedForm]:
     """The call whose rows hold the events of matches, and what makes a row of each."""
     if call.timeouts or columns is not None:
         what = "timeouts are runs" if call.timeouts else "a schema declares the columns of a table function"
         raise UnsupportedError(
             f"long gives the events of matches, but {what}", hint="Leave long out, or ask for both apart."
         )
-    definition = long_definition(call.definition)
+    if call.definition.selection is Selection.FIRST_COMPLETED:
+        there = columns_of(events, call.definition)
+        return replace(call, definition=long_definition(call.definition, there.names)), CollectedForm(there)
+    definition = long_definition(call.definition, ())
     parts = long_parts(definition)
     return replace(call, definition=definition, match_id=parts is not None), LongForm(parts)
+
+
+def columns_of(events: Any, definition: QueryDefinition) -> pa.Schema:
+    """The columns of the input of a row pattern, as it has them."""
+    if is_spark(events):
+        return spark_module("long").columns_of(as_spark(events))
+    if is_scan(events):
+        return events.columns
+    source = open_rows(events, definition)
+    return pa.schema([column for column in source.columns if column.name not in source.schema.hidden])
 
 
 def id_columns(call: Call, plan: Plan, table: pa.Table) -> list[str] | None:

@@ -96,15 +96,28 @@ def test_rows_of_row_patterns_carry_their_variable_and_number() -> None:
     assert falls.match_batches(table, long=True).read_all() == found
 
 
+def test_events_of_regular_expressions_keep_their_columns_and_types(tmp_path: Path) -> None:
+    day = pa.array([19_000, 19_001, 19_002, None], pa.int32()).cast(pa.date32())
+    events = EVENTS.append_column("day", day).append_column("small", pa.array([1, 2, 3, 4], pa.int8()))
+    pairs = kleene.regex(pattern=". rise", order_by="t", predicates={"rise": "x > Last(x)"}, output={"n": "Count()"})
+    found = pairs.match(events, long=True)
+    assert found.schema.names == ["match_id", "match_variable", "match_position", *events.schema.names]
+    assert found.select(events.schema.names) == events.slice(0, 2)
+    assert rows_of(found, "match_variable", "match_position") == [(None, 1), (None, 2)]
+    assert found.column("match_id").unique().to_pylist() != [None]
+    pq.write_table(events, tmp_path / "events.parquet")
+    scan = kleene.scan(str(tmp_path / "events.parquet"))
+    assert pairs.match(scan, long=True) == found
+    assert pairs.match_batches(events, long=True).read_all() == found
+    assert pairs.match(events.slice(0, 1), long=True).schema == found.schema
+
+
 def test_what_has_no_long_form_says_so() -> None:
     window = kleene.pattern_window(
         "ORDER BY t MEASURES A.t AS a ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A)"
     )
     with pytest.raises(kleene.UnsupportedError, match="has no long form"):
         window.match(EVENTS, long=True)
-    regex = kleene.regex(pattern=". .", order_by="t", predicates={}, output={"n": "Count()"})
-    with pytest.raises(kleene.UnsupportedError, match="does not keep the events"):
-        regex.match(EVENTS, long=True)
     with pytest.raises(kleene.UnsupportedError, match="timeouts are runs"):
         kleene.sase("PATTERN SEQ(A a, B b) WITHIN 5").match(EVENTS, order_by="t", long=True, timeouts=True)
     clashing = EVENTS.append_column("match_position", EVENTS.column("t"))

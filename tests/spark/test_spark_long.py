@@ -21,6 +21,10 @@ def test_long_rows_are_those_in_process(spark) -> None:
     assert there.columns == [*here.schema.names, "match_order"]
     rows = there.orderBy("match_order", "match_position").drop("match_order").collect()
     assert [row.asDict() for row in rows] == here.to_pylist()
+    regex = kleene.regex(pattern=". rise", order_by="t", predicates={"rise": "x > Last(x)"}, output={"n": "Count()"})
+    here, there = regex.match(EVENTS, long=True), regex.match(frame, long=True)
+    assert there.columns == here.schema.names
+    assert [row.asDict() for row in there.orderBy("match_position").collect()] == here.to_pylist()
     clause = kleene.match_recognize(
         "PARTITION BY id ORDER BY t MEASURES A.t AS a ALL MATCHES PATTERN (A B+) DEFINE B AS B.x > A.x"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kleene.analysis.row_pattern import is_row_pattern
@@ -17,8 +18,11 @@ ADDED = (MATCH_ID, VARIABLE, POSITION)
 _UNNAMED = "__kleene_unnamed_"
 
 
-def long_definition(definition: QueryDefinition) -> QueryDefinition:
-    """The query without RETURN or MEASURES of its own: what its matches are stays, and what they give out is events."""
+def long_definition(definition: QueryDefinition, columns: Sequence[str]) -> QueryDefinition:
+    """The query without RETURN or MEASURES of its own: what its matches are stays, and what they give out is events.
+
+    `columns` are those of the input; a regular expression collects the values of each.
+    """
     if not is_row_pattern(definition):
         elements = tuple(_named(element, place) for place, element in enumerate(definition.components))
         return replace(definition, pattern=PatternSequence(elements), measures=None)
@@ -28,10 +32,8 @@ def long_definition(definition: QueryDefinition) -> QueryDefinition:
             hint="Use the same pattern with kleene.match_recognize, or leave long out.",
         )
     if definition.selection is Selection.FIRST_COMPLETED:
-        raise UnsupportedError(
-            "the regular-expression operator does not keep the events of a match, so it has no long form",
-            hint="Collect what you need of them: output={'times': 'Collect(ts)'}.",
-        )
+        collected = (Measure(name, ir.Aggregate("collect", ir.Attribute(None, name))) for name in columns)
+        return replace(definition, measures=tuple(collected))
     measures = (
         Measure(MATCH_ID, ir.MatchNumber()),
         Measure(VARIABLE, ir.Classifier(None)),

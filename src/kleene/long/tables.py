@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kleene.engine.column_types import attributes_of
+from kleene.engine.matches import FlatMatches
+from kleene.engine.results import match_ids
 from kleene.errors import SchemaError, printable
 from kleene.long.definition import ADDED, MATCH_ID, POSITION, VARIABLE
+from kleene.schema import EventSchema
 
 Array = np.ndarray[Any, Any]
 
@@ -61,10 +65,40 @@ class LongForm:
 
     def reader(self, wide: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
         """The same in batches, each made of one."""
-        tables = (self.table(pa.Table.from_batches([batch])) for batch in batches)
-        return pa.RecordBatchReader.from_batches(
-            self.schema(wide), (batch for table in tables for batch in table.to_batches())
-        )
+        return _reader(self, wide, batches)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedForm:
+    """The long form of a regular expression, whose rows have a list of values for each column of the input."""
+
+    columns: pa.Schema
+
+    def schema(self, wide: pa.Schema) -> pa.Schema:
+        check_names(self.columns.names)
+        return pa.schema([(MATCH_ID, pa.string()), (VARIABLE, pa.string()), (POSITION, pa.int64()), *self.columns])
+
+    def table(self, wide: pa.Table) -> pa.Table:
+        schema = self.schema(wide.schema)
+        flat = [_flat(wide.column(name).combine_chunks()) for name in self.columns.names]
+        _, match, within = flat[0]
+        events = pa.table([values for values, _, _ in flat], names=self.columns.names)
+        lengths = np.bincount(match, minlength=wide.num_rows)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        matches = FlatMatches(offsets, lengths.reshape(-1, 1), np.arange(len(match)))
+        ids = match_ids(events, matches, events.column_names, EventSchema(attributes_of(events.schema)))
+        added = [ids.take(pa.array(match)), pa.nulls(len(match), pa.string()), pa.array(within + 1)]
+        return pa.table([*added, *events.cast(self.columns).columns], schema=schema)
+
+    def reader(self, wide: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+        return _reader(self, wide, batches)
+
+
+def _reader(form: LongForm | CollectedForm, wide: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+    tables = (form.table(pa.Table.from_batches([batch])) for batch in batches)
+    return pa.RecordBatchReader.from_batches(
+        form.schema(wide), (batch for table in tables for batch in table.to_batches())
+    )
 
 
 def check_names(names: Sequence[str]) -> None:

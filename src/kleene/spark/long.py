@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its name everywhere
 from pyspark.sql.types import ArrayType, DataType, StructType
 
+from kleene.engine.tasks import plain_errors
+from kleene.errors import SchemaError
 from kleene.long.definition import ADDED, MATCH_ID, POSITION, VARIABLE
-from kleene.long.tables import check_names
+from kleene.long.tables import CollectedForm, LongForm, check_names
+from kleene.scanning.scan import Scan
 from kleene.spark.names import quoted_column
 from kleene.spark.notes import with_notes_of
+from kleene.spark.scans import frame_of
+from kleene.spark.schema import arrow_schema, spark_schema
+from kleene.spark.source import session_zone
 
 MATCH_ORDER = "match_order"
 
 
-def long_frame(found: DataFrame, parts: tuple[tuple[str, str | None], ...] | None) -> DataFrame:
-    """The events of the matches; `parts` are the columns that hold them, if rows are not events already."""
+def columns_of(frame: Any) -> pa.Schema:
+    """The columns of a DataFrame as tables in this process would have them."""
+    if isinstance(frame, Mapping):
+        raise SchemaError("a regular expression reads one table, but a dict was given", hint="Give the table itself.")
+    source = frame_of(frame) if isinstance(frame, Scan) else frame
+    return arrow_schema(source.schema, session_zone(source))
+
+
+def long_frame(found: DataFrame, form: LongForm | CollectedForm) -> DataFrame:
+    """The events of the matches."""
+    if isinstance(form, CollectedForm):
+        # Ids are made of the values, as they are in process.
+        leaving = form.schema(form.columns)
+        return with_notes_of([found], found.mapInArrow(partial(_collected_rows, form), spark_schema(leaving)))
+    parts = form.parts
     if parts is None:
         names = [*ADDED, *(name for name in found.columns if name not in ADDED)]
         return with_notes_of([found], found.select(*map(quoted_column, names)))
@@ -38,6 +60,12 @@ def long_frame(found: DataFrame, parts: tuple[tuple[str, str | None], ...] | Non
     exploded = found.select(*map(quoted_column, kept), F.inline(F.concat(*pieces)))
     order = [MATCH_ID, VARIABLE, POSITION, *columns, *kept[1:]]
     return with_notes_of([found], exploded.select(*map(quoted_column, order)))
+
+
+def _collected_rows(form: CollectedForm, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with plain_errors():
+        for batch in batches:
+            yield from form.table(pa.Table.from_batches([batch])).to_batches()
 
 
 def _row(variable: str | None, before: Column, own: StructType, columns: dict[str, DataType]) -> Any:
