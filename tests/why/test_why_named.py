@@ -54,6 +54,21 @@ def test_event_just_behind_the_window_is_the_near_miss() -> None:
     assert (miss["reason"], miss["row"], miss["by_row"], miss["would_match"]) == ("window", 2, 2, True)
 
 
+def test_an_event_that_no_run_tells_of_has_its_reason_too() -> None:
+    query = kleene.sase("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 2")
+    events = events_of("BAAB", id=[1, None, 2, 2])
+
+    def told(row: int) -> list[tuple[tuple[int, ...], Kind]]:
+        why = query.why(events, order_by="t", at=row)
+        return [(run.rows, ending.kind) for run in why.runs for ending in run.endings]
+
+    assert told(0) == [((), Kind.NOT_SEEN)]
+    assert told(1) == [((), Kind.KEY)]
+    late = events_of("AZB", id=[1, 1, 1])
+    [run] = query.why(late, order_by="t", at=2).runs
+    assert [(run.rows, ending.kind, ending.by.row) for ending in run.endings] == [((0,), Kind.WINDOW, 2)]
+
+
 def test_orders_types_and_keys_are_reasons() -> None:
     events = events_of("AB", id=[1, 2])
     assert kinds_at("PATTERN SEQ(A a, B b) WHERE [id]", events, a=0, b=1) == [Kind.KEY]

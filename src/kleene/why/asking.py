@@ -165,17 +165,20 @@ def _looked(asked: _Asked, chosen: frozenset[int], max_events: int) -> Looked:
 
 
 def _unseen(asked: _Asked, looked: Looked, chosen: frozenset[int], findings: Findings) -> list[Run]:
-    """A tale for each chosen event that no run tells of."""
+    """A tale for each chosen event that no run tells of: it is of no partition, or no run was waiting for it."""
     if findings.is_cut or findings.untold_runs or len(chosen) > findings.limits.told:
         return []
     told = {step.event.row for run in findings.runs for step in run.steps}
     told |= {row for run in findings.runs for row in run.rows}
     told |= {ending.by.row for run in findings.runs for ending in run.endings if ending.by is not None}
+    looked_at = {position for part in looked.partitions for position in part}
+    keyed = {position for part in asked.groups.values() for position in part}
     found: list[Run] = []
     for position in sorted(chosen):
-        if asked.rows[position] not in told:
-            ending = Ending(Kind.NOT_SEEN, asked.event(position))
-            found.append(Run(0, None, (), (), (), (ending,)))
+        is_cut_off = position in keyed and position not in looked_at
+        if asked.rows[position] not in told and not is_cut_off:
+            kind = Kind.NOT_SEEN if position in keyed else Kind.KEY
+            found.append(Run(0, None, (), (), (), (Ending(kind, asked.event(position)),)))
     return found
 
 

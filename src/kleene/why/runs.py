@@ -7,53 +7,19 @@ an event that it binds makes another run of it, which has this one as its parent
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
-from kleene.analysis.analyzed import Component, Conjunct
+from kleene.analysis.analyzed import Component
 from kleene.errors import ExecutionError
 from kleene.ir.options import Format, Strategy
 from kleene.why.findings import EnoughError, Findings
 from kleene.why.model import Check, Ending, Event, Kind, Match, NearMiss, Run, Step, Try
+from kleene.why.node import Node, Tried, failed_alike
 from kleene.why.overlaps import winners
 from kleene.why.partition import CONTIGUOUS, Partition, Selected, Verdict, failures
-from kleene.why.tally import Place, Tally
+from kleene.why.tally import Tally
 
 LOOKS_AHEAD = 200
 """How many events are looked at to find the one that came too late."""
-
-
-@dataclass(slots=True)
-class _Tried:
-    """An event that was tried for a move of a run: the types it is not of, or what its predicates came to."""
-
-    move: str
-    component: Component
-    run: Selected  # with the event
-    is_of_type: bool
-    verdicts: list[tuple[Place, Verdict]]
-
-    @property
-    def holds(self) -> bool:
-        return self.is_of_type and all(verdict.holds for _, verdict in self.verdicts)
-
-    @property
-    def failed(self) -> list[tuple[Place, Verdict]]:
-        return [item for item in self.verdicts if not item[1].holds] if self.is_of_type else []
-
-
-@dataclass(slots=True)
-class _Node:
-    """A run that is being followed."""
-
-    number: int
-    parent: int | None
-    run: Selected
-    steps: list[Step]
-    endings: list[Ending] = field(default_factory=list)
-    near: list[tuple[int, _Tried]] = field(default_factory=list)
-    refused_by: set[tuple[Place, Conjunct]] = field(default_factory=set)
-    ended_at: int = -1  # the event that ended it
-    is_told: bool = False
 
 
 class Walk:
@@ -62,8 +28,8 @@ class Walk:
     def __init__(self, partition: Partition, findings: Findings, tally: Tally) -> None:
         self.partition, self.findings, self.query = partition, findings, partition.query
         self.tally = tally
-        self._told: list[_Node] = []
-        self._accepted: list[tuple[Selected, _Node]] = []
+        self._told: list[Node] = []
+        self._accepted: list[tuple[Selected, Node]] = []
 
     def follow(self, format_: Format) -> None:
         """Follows every run, and chooses among the matches."""
@@ -94,18 +60,18 @@ class Walk:
             children = self._follow_run(node)
             waiting += [(child, node.number, step) for child, step in reversed(children)]
 
-    def _new_node(self, run: Selected, parent: int | None, steps: list[Step]) -> _Node:
+    def _new_node(self, run: Selected, parent: int | None, steps: list[Step]) -> Node:
         if self.tally.runs >= self.findings.limits.runs:
             raise EnoughError
         self.tally.reached(run)
-        node = _Node(self.tally.runs, parent, run, steps)
+        node = Node(self.tally.runs, parent, run, steps)
         if self._is_chosen(event for part in run for event in part):
             self._tell(node)
         return node
 
     # --- one run ---------------------------------------------------------------------------------------------------
 
-    def _follow_run(self, node: _Node) -> list[tuple[Selected, list[Step]]]:
+    def _follow_run(self, node: Node) -> list[tuple[Selected, list[Step]]]:
         """The runs that continue it, each with the step that made it. Its ends are noted in the node."""
         is_whole = len(node.run) == len(self.query.components)
         unfinished = failures(self.partition.complete_verdicts(node.run)) if is_whole else []
@@ -124,7 +90,7 @@ class Walk:
                 self._note_dead_end(node, ending, unfinished)
         return children
 
-    def _live(self, node: _Node) -> tuple[list[tuple[Selected, list[Step]]], Ending]:
+    def _live(self, node: Node) -> tuple[list[tuple[Selected, list[Step]]], Ending]:
         """Shows the run one event after the other, until it ends."""
         children: list[tuple[Selected, list[Step]]] = []
         complete: list[Verdict] | None = None
@@ -132,6 +98,8 @@ class Walk:
         for event in range(node.run[-1][-1] + 1, len(self.partition)):
             if not self.partition.is_in_window(node.run[0][0], event):
                 node.ended_at = event
+                if self._is_chosen([event]):
+                    self._tell(node)
                 return children, Ending(Kind.WINDOW, self.partition.event(event))
             if complete is None:
                 complete = self._complete(node.run)
@@ -148,7 +116,7 @@ class Walk:
                 return children, Ending(Kind.CONTIGUITY, self.partition.event(event))
         return children, Ending(Kind.END)
 
-    def _ignores(self, component: Component, held: list[_Tried]) -> bool:
+    def _ignores(self, component: Component, held: list[Tried]) -> bool:
         """Whether the run goes on behind the event, as if it had not been."""
         if self.query.strategy in CONTIGUOUS:
             return False
@@ -157,7 +125,7 @@ class Walk:
         decisive = "take" if component.is_kleene else "begin"
         return not any(tried.move == decisive for tried in held)
 
-    def _tries(self, run: Selected, event: int, complete: list[Verdict]) -> list[_Tried]:
+    def _tries(self, run: Selected, event: int, complete: list[Verdict]) -> list[Tried]:
         tries = [self._try_take(run, event)] if self.query.components[len(run) - 1].is_kleene else []
         if len(run) < len(self.query.components):
             tries.append(self._try_begin(run, event, complete))
@@ -173,9 +141,9 @@ class Walk:
     def _name(self, run: Selected) -> str:
         return self.query.components[len(run) - 1].name
 
-    def _try_begin(self, run: Selected, event: int, complete: list[Verdict]) -> _Tried:
+    def _try_begin(self, run: Selected, event: int, complete: list[Verdict]) -> Tried:
         component = self.query.components[len(run)]
-        tried = _Tried("begin", component, (*run, (event,)), self.partition.is_of_type(event, component.types), [])
+        tried = Tried("begin", component, (*run, (event,)), self.partition.is_of_type(event, component.types), [])
         if tried.is_of_type:
             verdicts = self.partition.begin_verdicts(run, event)
             if all(verdict.holds for verdict in complete):
@@ -185,10 +153,10 @@ class Walk:
             tried.verdicts = left + [((component.name, "begin"), verdict) for verdict in verdicts]
         return tried
 
-    def _try_take(self, run: Selected, event: int) -> _Tried:
+    def _try_take(self, run: Selected, event: int) -> Tried:
         component = self.query.components[len(run) - 1]
         longer = (*run[:-1], (*run[-1], event))
-        tried = _Tried("take", component, longer, self.partition.is_of_type(event, component.types), [])
+        tried = Tried("take", component, longer, self.partition.is_of_type(event, component.types), [])
         if tried.is_of_type:
             verdicts = self.partition.take_verdicts(run, event)
             failures(verdicts)
@@ -198,7 +166,7 @@ class Walk:
 
     # --- complete runs -----------------------------------------------------------------------------------------------
 
-    def _judge(self, node: _Node) -> None:
+    def _judge(self, node: Node) -> None:
         """Whether a run that has bound everything is a match, or which negations and conditions of HAVING say no."""
         endings = self._objections(node.run, self.tally)
         if not endings:
@@ -250,16 +218,16 @@ class Walk:
 
     # --- near misses -------------------------------------------------------------------------------------------------
 
-    def _note_refusals(self, node: _Node, event: int, tries: Sequence[_Tried]) -> None:
+    def _note_refusals(self, node: Node, event: int, tries: Sequence[Tried]) -> None:
         """Remembers what keeps the run where it is: refusals of what comes next, not of what it may do besides."""
         for tried in tries:
             is_next = tried.move == "begin" or len(node.run) == len(self.query.components)
             if (is_next or self.query.strategy in CONTIGUOUS) and tried.failed:
                 node.refused_by.update((place, verdict.conjunct) for place, verdict in tried.failed)
-                if len(tried.failed) == 1 and not any(_failed_alike(tried, other) for _, other in node.near):
+                if len(tried.failed) == 1 and not any(failed_alike(tried, other) for _, other in node.near):
                     node.near.append((event, tried))
 
-    def _note_dead_end(self, node: _Node, ending: Ending, unfinished: list[Verdict]) -> None:
+    def _note_dead_end(self, node: Node, ending: Ending, unfinished: list[Verdict]) -> None:
         self.tally.stopped(node.refused_by)
         name = self._name(node.run)
         if unfinished:
@@ -279,7 +247,7 @@ class Walk:
                 would = self._would_match(tried.run)
                 self._miss(node, ending.kind, tried.component.name, event, ending.by, None, would)
 
-    def _too_late(self, node: _Node, ending: Ending) -> tuple[int, _Tried] | None:
+    def _too_late(self, node: Node, ending: Ending) -> tuple[int, Tried] | None:
         """The first event that would have continued the run, but for the window or for an event in between."""
         is_window = ending.kind is Kind.WINDOW
         is_contiguous = self.query.strategy in CONTIGUOUS
@@ -294,7 +262,7 @@ class Walk:
                     return event, tried
         return None
 
-    def _tries_uncounted(self, run: Selected, event: int) -> list[_Tried]:
+    def _tries_uncounted(self, run: Selected, event: int) -> list[Tried]:
         counts, self.tally = self.tally, Tally(self.query)
         try:
             return self._tries(run, event, self._complete(run))
@@ -309,7 +277,7 @@ class Walk:
 
     def _miss(
         self,
-        node: _Node,
+        node: Node,
         kind: Kind,
         variable: str | None,
         event: int | None,
@@ -326,7 +294,7 @@ class Walk:
     def _is_chosen(self, events: Iterable[int]) -> bool:
         return any(self.partition.rows[event] in self.findings.chosen for event in events)
 
-    def _tell(self, node: _Node) -> None:
+    def _tell(self, node: Node) -> None:
         if not node.is_told:
             node.is_told = True
             if len(self.findings.runs) + len(self._told) < self.findings.limits.told:
@@ -334,7 +302,7 @@ class Walk:
             else:
                 self.findings.untold_runs += 1
 
-    def _tell_step(self, node: _Node, event: int, tries: Sequence[_Tried], ignored: bool) -> Step | None:
+    def _tell_step(self, node: Node, event: int, tries: Sequence[Tried], ignored: bool) -> Step | None:
         """A step that is told: all of them, if the run has bound an event that was asked for."""
         is_asked = self._is_chosen([event])
         if not is_asked and not node.is_told:
@@ -344,27 +312,23 @@ class Walk:
         node.steps.append(step)
         return step
 
-    def _born(self, event: int, tried: _Tried) -> Step | None:
+    def _born(self, event: int, tried: Tried) -> Step | None:
         return self._step(event, [tried], ignored=False) if self._is_chosen([event]) else None
 
-    def _step(self, event: int, tries: Sequence[_Tried], ignored: bool) -> Step:
+    def _step(self, event: int, tries: Sequence[Tried], ignored: bool) -> Step:
         return Step(self.partition.event(event), tuple(map(self._try, tries)), ignored)
 
-    def _try(self, tried: _Tried) -> Try:
+    def _try(self, tried: Tried) -> Try:
         if not tried.is_of_type:
             return Try(tried.move, tried.component.name, tried.component.types)
         checks = tuple(self.partition.check(verdict) for _, verdict in tried.verdicts)
         return Try(tried.move, tried.component.name, (), checks)
 
-    def _tell_not_begun(self, event: int, tried: _Tried) -> None:
-        node = _Node(0, None, (), [self._step(event, [tried], ignored=False)], [Ending(Kind.NOT_BEGUN)])
+    def _tell_not_begun(self, event: int, tried: Tried) -> None:
+        node = Node(0, None, (), [self._step(event, [tried], ignored=False)], [Ending(Kind.NOT_BEGUN)])
         self._tell(node)
 
-    def _run(self, node: _Node) -> Run:
+    def _run(self, node: Node) -> Run:
         bound = self.partition.bound(node.run)
         key = self.partition.key_text()
         return Run(node.number, node.parent, key, bound, tuple(node.steps), tuple(node.endings))
-
-
-def _failed_alike(one: _Tried, other: _Tried) -> bool:
-    return one.move == other.move and one.failed[0][1].conjunct == other.failed[0][1].conjunct
