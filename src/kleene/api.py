@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, overload
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
@@ -55,6 +55,7 @@ from kleene.engine.totals.groups import totals_table
 from kleene.engine.unencoded import with_texts
 from kleene.errors import AnalysisError, UnsupportedError
 from kleene.explain import explain_code, explain_dot, explain_svg, explain_text
+from kleene.ir.options import Selection
 from kleene.ir.own import Own, own_functions
 from kleene.ir.purity import purity_notes
 from kleene.ir.query import QueryDefinition
@@ -66,8 +67,10 @@ from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
+from kleene.long.definition import long_definition, long_parts
+from kleene.long.tables import CollectedForm, LongForm
 from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
-from kleene.options.checks import checked_choice
+from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import engine_options
 from kleene.options.schema import schema_option
 from kleene.plan.plan import Plan
@@ -75,6 +78,9 @@ from kleene.remembered import remembered
 from kleene.schema import EventSchema
 from kleene.visible import visible
 from kleene.watching import watched
+
+if TYPE_CHECKING:
+    from kleene.why.answer import Why
 
 Functions = Mapping[str, Any] | Sequence[Any] | None
 """Functions of the user's own: a dict by name, or a list of functions, `kleene.function` and `kleene.aggregate`."""
@@ -101,6 +107,7 @@ class Query:
         match_id: bool = False,
         match_order: bool = False,
         timeouts: bool = False,
+        long: bool = False,
         as_: str | None = None,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
@@ -136,6 +143,9 @@ class Query:
         match_order: on Spark, adds a column of that name; sorting by it restores the order that Arrow results have.
         timeouts: whether runs that left their window incomplete come too, as rows with what they had bound. A column
             `timed_out` tells them from matches. See docs/streaming.md for what counts as such a run.
+        long: whether there is a row for each selected event, in place of a row for each match: `match_id`,
+            `match_variable`, `match_position` (from 1), and the columns of the event. What the query returns does not
+            matter then. In a row pattern, `match_id` is the number of the match in its partition. See docs/language.md.
         as_: "arrow", "pandas" or "polars", if the result is to be of another kind than the events.
         engine: the name of an engine, or `kleene.EngineOptions`: the engine, its plan, and the limits of the call.
         spark: `kleene.SparkOptions`, for Spark DataFrames: how events come to the tasks; or, for a `kleene.scan`, the
@@ -164,21 +174,27 @@ class Query:
             stream=stream,
             schema=types,
         )
+        form = None
+        if checked_flag("long", long):
+            call, form = long_call(call, events, columns)
         if columns is not None:
             return matches_as_declared(call, events, columns)
         place = input_of(events)
         call.check_fits(place)
         if is_scan(events) and place is Input.TABLE:
-            return like_events(scan_module("calls").match_scan(call, events), events, call.kind)
+            scanned = scan_module("calls").match_scan(call, events)
+            return like_events(scanned if form is None else form.table(scanned), events, call.kind)
         if place is not Input.TABLE:
             found = spark_module("job").make_job(call, as_spark(events)).matches()
+            if form is not None:
+                found = spark_module("long").long_frame(found, form)
             return found.pandas_api() if is_pandas_on_spark(events) else found
         table, plan = prepare(call, events, keeps_codes=True)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         with watched("matching"):
             matches = run(plan, table, id_columns=id_columns(call, plan, table))
         warn(type_notes(plan, table, is_empty=not matches.num_rows))
-        return like_events(matches, events, call.kind)
+        return like_events(matches if form is None else form.table(matches), events, call.kind)
 
     def match_batches(
         self,
@@ -191,6 +207,7 @@ class Query:
         format: str = "all",
         match_id: bool = False,
         timeouts: bool = False,
+        long: bool = False,
         engine: EngineOptions | str | None = None,
         spark: SparkOptions | None = None,
         stream: StreamOptions | None = None,
@@ -227,9 +244,13 @@ class Query:
                 "match_batches reads events in this process, but Spark DataFrames were given",
                 hint="Use match, which returns a DataFrame: Spark, too, makes its rows only as they are read.",
             )
+        form = None
+        if checked_flag("long", long):
+            call, form = long_call(call, events, None)
         call.check_fits(Input.TABLE)
         if is_scan(events):
-            return scan_module("calls").match_scan_batches(call, events)
+            scanned = scan_module("calls").match_scan_batches(call, events)
+            return scanned if form is None else form.reader(scanned.schema, scanned)
         table, plan = prepare(call, events)
         warn(tie_notes(plan, table, bool(call.order.tie_break)))
         warn(type_notes(plan, table, is_empty=False))
@@ -237,7 +258,8 @@ class Query:
         batches = (
             batch for found in Runner(plan).batches(table, id_columns=names) for batch in found.table.to_batches()
         )
-        return pa.RecordBatchReader.from_batches(result_schema(plan, table.schema, id_columns=names), batches)
+        result = result_schema(plan, table.schema, id_columns=names)
+        return pa.RecordBatchReader.from_batches(result, batches) if form is None else form.reader(result, batches)
 
     def compressed(
         self,
@@ -479,6 +501,64 @@ class Query:
         )
         return spark_module("table_function").table_function(call, columns)
 
+    def why(
+        self,
+        events: Any,
+        *,
+        at: int | Sequence[int] | str | Mapping[str, int | Sequence[int]] | None = None,
+        keys: Any = None,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        format: str = "all",
+        schema: Schema | None = None,
+        max_events: int = 20_000,
+        max_runs: int = 20_000,
+        limit: int = 100,
+    ) -> Why:
+        """Why events match, and why they do not: what passed, what nearly matched, and the runs step by step.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["Shelf", "Exit"], "t": [1, 5], "tag": [7, 7], "weight": [3, 4]})
+        >>> query = sase("EVENT SEQ(Shelf a, Exit b) WHERE [tag] AND b.weight < a.weight")
+        >>> for miss in query.why(events, order_by="t").near_misses.to_pylist():
+        ...     print(miss["row"], miss["predicate"], miss["values"])
+        1 b.weight < a.weight b.weight = 4, a.weight = 3
+
+        Print the result, or read its tables: `summary`, `states`, `endings`, `near_misses`, `steps` and `matches`. Rows
+        are those of the input, counted from 0. See docs/why.md.
+
+        at: the events whose runs are told step by step: a row, a list of rows, or a filter such as "tag = 7". Or rows
+            by variable, {"a": 3, "b": [5, 6]}: the answer is then whether just these are a match, and if not, why.
+        keys: the key, or a list of keys, whose runs are told: {"tag": 7}, or 7 where there is one attribute.
+        max_events: how many events are looked at: those of the keys that are asked for, or else of a sample of keys.
+        max_runs: how many runs are followed. limit: how many runs and near misses are told. What is left out stands in
+            the result's `notes`.
+        The other arguments are those of `match`; events are in this process.
+        """
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            is_over_all=True,
+            engine=None,
+            spark=None,
+            stream=None,
+            schema=schema,
+        )
+        if is_spark(events) or is_scan(events):
+            raise UnsupportedError(
+                "why follows runs in this process, over events in a table",
+                hint='Give it the events in question: df.where("tag = 7").toArrow(), or a file.',
+            )
+        from kleene.why.asking import why_of
+
+        return why_of(call, events, at, keys, max_events, max_runs, limit)
+
     def explain(
         self,
         events: Any = None,
@@ -644,6 +724,31 @@ def matches_as_declared(call: Call, events: Any, schema: Any) -> Any:
             "schema is for Spark DataFrames, but the input is in this process", hint="Leave schema out."
         )
     return spark_module("declared_match").matches_as_declared(call, events, schema)
+
+
+def long_call(call: Call, events: Any, columns: Any) -> tuple[Call, LongForm | CollectedForm]:
+    """The call whose rows hold the events of matches, and what makes a row of each."""
+    if call.timeouts or columns is not None:
+        what = "timeouts are runs" if call.timeouts else "a schema declares the columns of a table function"
+        raise UnsupportedError(
+            f"long gives the events of matches, but {what}", hint="Leave long out, or ask for both apart."
+        )
+    if call.definition.selection is Selection.FIRST_COMPLETED:
+        there = columns_of(events, call.definition)
+        return replace(call, definition=long_definition(call.definition, there.names)), CollectedForm(there)
+    definition = long_definition(call.definition, ())
+    parts = long_parts(definition)
+    return replace(call, definition=definition, match_id=parts is not None), LongForm(parts)
+
+
+def columns_of(events: Any, definition: QueryDefinition) -> pa.Schema:
+    """The columns of the input of a row pattern, as it has them."""
+    if is_spark(events):
+        return spark_module("long").columns_of(as_spark(events))
+    if is_scan(events):
+        return events.columns
+    source = open_rows(events, definition)
+    return pa.schema([column for column in source.columns if column.name not in source.schema.hidden])
 
 
 def id_columns(call: Call, plan: Plan, table: pa.Table) -> list[str] | None:

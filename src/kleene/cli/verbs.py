@@ -18,6 +18,7 @@ from kleene.cli.console import ExitCode, errors, lost_output, note, note_warning
 from kleene.cli.matching import choose_place, match_in_process, match_on_spark
 from kleene.cli.reading import (
     Language,
+    only_query,
     read_form,
     read_hints,
     read_inputs,
@@ -496,6 +497,55 @@ def explain(
             say_plainly(text)
         else:
             say(explanation(visible(text, keep="\n")), soft_wrap=True)
+
+
+@app.command(
+    epilog=_examples(
+        "kleene why theft.sase -i readings.parquet -b ts",
+        "kleene why theft.sase -i readings.parquet -b ts --where 'tag = 7'",
+        "kleene why falls.sql -i trades.csv --row 12",
+    )
+)
+def why(
+    query: QueryFile,
+    inputs: InputOption,
+    order_by: OrderBy = None,
+    where: Annotated[
+        str | None,
+        typer.Option(help='The events whose runs are told step by step, by a condition: "tag = 7 AND ts > 100".'),
+    ] = None,
+    row: Annotated[list[int] | None, typer.Option(help="A row of the input, counted from 0; repeat for more.")] = None,
+    language: LanguageOption = None,
+    tie_break: TieBreak = None,
+    type_column: TypeColumn = "type",
+    types: Types = None,
+    format: Selected = "all",
+    timezone: Timezone = "UTC",
+    schema: SchemaOption = None,
+    cast: Cast = None,
+    delimiter: Delimiter = ",",
+    null: Null = None,
+    param: Params = None,
+    max_events: Annotated[int, typer.Option(help="How many events are looked at.", min=1)] = 20_000,
+    max_runs: Annotated[int, typer.Option(help="How many runs are followed.", min=1)] = 20_000,
+    limit: Annotated[int, typer.Option(help="How many runs and near misses are told.", min=1)] = 100,
+) -> None:
+    """Show why events match and why they do not: what passed, what nearly matched, and runs step by step."""
+    if where is not None and row:
+        raise typer.BadParameter("choose events by a condition or by rows", param_hint="--where, --row")
+    with errors():
+        queries = read_program(query, language)
+        files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
+        options = _match_options(queries, order_by, tie_break, type_column, types, format, param)
+        found = only_query(queries).why(
+            read_tables(files),
+            at=row or where,
+            max_events=max_events,
+            max_runs=max_runs,
+            limit=limit,
+            **options,
+        )
+        say(Text(str(found)), soft_wrap=True)
 
 
 code_cache.add_to(app)

@@ -37,20 +37,20 @@ def regex_rows(
     """A row for each match in one partition, at the event that completes it."""
     conditions, measures = dict(query.conditions), evaluated_measures(query)
     columns = {**columns, POSITION: positions}
-    read = _aggregates_of(conditions.values())
+    read = aggregates_of(conditions.values())
     outputs = (measure.expression for measure in query.measures)
-    aggregates = {each: each in read for each in _aggregates_of([*conditions.values(), *outputs])}
+    aggregates = {each: each in read for each in aggregates_of([*conditions.values(), *outputs])}
     states = _States()
     start = states.number_of(query.definition.pattern, 0)
     partial: list[_PartialMatch] = []  # the oldest first
     for row in range(len(positions)):
-        tried = [*partial, _PartialMatch({start}, _Aggregates(aggregates))]
+        tried = [*partial, _PartialMatch({start}, Aggregates(aggregates))]
         budget.reach(positions[row])
         if len(tried) > run_limit:
             raise too_many_partial_matches(run_limit, key)
         partial = []
         for match in tried:
-            here = _Bindings(columns, row, match.aggregates)
+            here = AggregateBindings(columns, row, match.aggregates)
             names = {name: _holds(name, conditions.get(name), here) for name in states.names_after(match.left)}
             left = states.after(match.left, names)
             if left:
@@ -60,13 +60,13 @@ def regex_rows(
         if complete is not None:
             budget.count(1)
             complete.aggregates.require_sums()
-            here = _Bindings(columns, row, complete.aggregates)
+            here = AggregateBindings(columns, row, complete.aggregates)
             values = tuple(evaluate(expression, here) for expression in measures)
             yield OutputRow(positions[row], values, (positions[row],))
             partial = []
 
 
-def _holds(name: str, condition: ir.Expr | None, bindings: _Bindings) -> bool:
+def _holds(name: str, condition: ir.Expr | None, bindings: AggregateBindings) -> bool:
     try:
         return condition is None or evaluate(condition, bindings) is True
     except (TypeError, AttributeError) as error:  # only what a Python function gave can be of a wrong type
@@ -76,7 +76,7 @@ def _holds(name: str, condition: ir.Expr | None, bindings: _Bindings) -> bool:
         ) from None
 
 
-def _aggregates_of(expressions: Iterable[ir.Expr]) -> list[ir.Aggregate]:
+def aggregates_of(expressions: Iterable[ir.Expr]) -> list[ir.Aggregate]:
     found = (node for expression in expressions for node in ir.walk(expression) if isinstance(node, ir.Aggregate))
     return list(dict.fromkeys(found))
 
@@ -84,7 +84,7 @@ def _aggregates_of(expressions: Iterable[ir.Expr]) -> list[ir.Aggregate]:
 @dataclass(slots=True)
 class _PartialMatch:
     left: set[int]  # what of the pattern may be left, by number
-    aggregates: _Aggregates
+    aggregates: Aggregates
 
 
 class _States:
@@ -155,7 +155,7 @@ class _States:
 
 
 @dataclass(slots=True)
-class _Aggregates:
+class Aggregates:
     """The aggregates of a partial match, brought up to date by each event; events themselves are not kept."""
 
     wanted: Mapping[ir.Aggregate, bool]  # and whether predicates read it
@@ -163,7 +163,7 @@ class _Aggregates:
     values: dict[ir.Aggregate, Any] = field(default_factory=dict)
     failed: ExecutionError | None = None
 
-    def add(self, bindings: _Bindings) -> None:
+    def add(self, bindings: AggregateBindings) -> None:
         self.count += 1
         for aggregate, is_read in self.wanted.items():
             if isinstance(aggregate.argument, ir.Events):
@@ -206,12 +206,12 @@ class _Aggregates:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bindings:
+class AggregateBindings:
     """The current event, and the aggregates of the match: before the event in a predicate, with it in an output."""
 
     columns: Columns
     row: int
-    aggregates: _Aggregates
+    aggregates: Aggregates
 
     @property
     def current_row(self) -> int:

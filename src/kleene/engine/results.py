@@ -263,10 +263,10 @@ def with_match_ids(
     assert events is not None
     assert matches is not None
     assert plan.query.schema is not None
-    return table.append_column(MATCH_ID, _match_ids(events, matches, names, plan.query.schema))
+    return table.append_column(MATCH_ID, match_ids(events, matches, names, plan.query.schema))
 
 
-def _match_ids(events: pa.Table, matches: FlatMatches, names: Sequence[str], schema: EventSchema) -> pa.Array:
+def match_ids(events: pa.Table, matches: FlatMatches, names: Sequence[str], schema: EventSchema) -> pa.Array:
     """For each match 32 hexadecimal digits, made of the values of its events in these columns, by variable.
 
     Matches of events that do not differ in any of the columns have the same.

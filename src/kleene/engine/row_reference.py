@@ -312,7 +312,7 @@ class RowBindings:
 
     @property
     def current_row(self) -> int | None:
-        return self.row if self.row is not None else self._last(None)
+        return self.row if self.row is not None else self.last_row(None)
 
     def value(self, expression: ir.Expr) -> Any:
         match expression:
@@ -322,14 +322,14 @@ class RowBindings:
             case ir.InputConstant(name=name):
                 return self.columns[name][0]
             case ir.Attribute(variable=variable, name=name):
-                row = self.row if self.row is not None else self._last(variable)
+                row = self.row if self.row is not None else self.last_row(variable)
                 return None if row is None else self.columns[name][row]
             case ir.Navigation():
                 return self._navigate(expression)
             case ir.Aggregate():
                 return self._aggregate(expression)
             case ir.Classifier(variable=variable, final=final):
-                row = self.row if self.row is not None else self._last(variable, final)
+                row = self.row if self.row is not None else self.last_row(variable, final)
                 return self.variables[self.rows.index(row)] if row in self.rows else None
             case ir.MatchNumber():
                 return self.number
@@ -343,7 +343,7 @@ class RowBindings:
         wanted = self.members[variable]
         return [row for row, name in zip(self.rows[:end], self.variables, strict=False) if name in wanted]
 
-    def _last(self, variable: str | None, final: bool = False) -> int | None:
+    def last_row(self, variable: str | None, final: bool = False) -> int | None:
         rows = self._rows_of(variable, final)
         return rows[-1] if rows else None
 

@@ -123,13 +123,13 @@ class EventBindings:
     def value(self, expression: ir.Expr) -> Any:
         match expression:
             case ir.Attribute():
-                position = self._position(expression)
+                position = self.position_of(expression)
                 return None if position is None else self.column(expression.name)[position]
             case ir.Length(variable=variable):
                 return len(self.selected[variable])
             case ir.PythonCall(arguments=arguments):
                 attribute = next(node for one in arguments for node in ir.walk(one) if isinstance(node, ir.Attribute))
-                position = self._position(attribute)
+                position = self.position_of(attribute)
                 return None if position is None else self.column(vectorized_key(expression))[position]
             case ir.Aggregate():
                 return self._aggregate(expression)
@@ -138,7 +138,7 @@ class EventBindings:
                 return True if missing else evaluate(predicate, self)
         raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
 
-    def _position(self, attribute: ir.Attribute) -> int | None:
+    def position_of(self, attribute: ir.Attribute) -> int | None:
         """Where the event is; None if the variable has none, as in a run that is not complete."""
         assert attribute.variable is not None
         events = self.selected[attribute.variable]
@@ -156,7 +156,7 @@ class EventBindings:
     def _is_missing(self, node: ir.Expr) -> bool:
         if not isinstance(node, ir.Attribute) or node.position in (Position.ALL, Position.SO_FAR):
             return False
-        position = self._position(node)
+        position = self.position_of(node)
         return position is not None and self.is_missing(position, node.name)
 
     def _aggregate(self, aggregate: ir.Aggregate) -> Any:

@@ -104,6 +104,15 @@ def _names(given: str | Sequence[str], argument: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def parse_condition(text: str, what: str, functions: Mapping[str, Own] = NO_FUNCTIONS) -> ir.Expr:
+    """A condition on one event, whose attributes stand by their bare names.
+
+    >>> parse_condition("tag = 7", "filter").operator
+    '='
+    """
+    return _expression(text, what, functions)
+
+
 def _expression(text: str, what: str, functions: Mapping[str, Own]) -> ir.Expr:
     check_is_text(text)
     if not text.strip():
