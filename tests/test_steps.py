@@ -133,3 +133,23 @@ def test_explain_shows_the_steps_the_automaton_and_what_stays_open() -> None:
     assert "b[2]          take     → b[3]          b AND less than 4 after the event before" in text
     assert "NOT c AND NOT b" in text
     assert "c when price > last(b.price)" in text
+
+
+def test_the_long_form_has_a_row_for_each_event() -> None:
+    pattern = begin("a", type="a").followed_by("b", type="b").one_or_more().followed_by("c", type="c").optional()
+    found = pattern.match(events_of("a1 b1 x1 b2 c1"), order_by="t", long=True).to_pylist()
+    ids = list(dict.fromkeys(row["match_id"] for row in found))
+    rows = [(ids.index(row["match_id"]), row["match_variable"], row["match_position"], row["id"]) for row in found]
+    assert rows[:2] == [(0, "a", 1, "a1"), (0, "b", 2, "b1")]
+    assert rows[-3:] == [(3, "a", 1, "a1"), (3, "b", 2, "b1"), (3, "c", 3, "c1")]
+
+
+def test_a_repeated_group_has_no_long_form() -> None:
+    pattern = begin(begin("a", type="a").next("b", type="b")).one_or_more()
+    with pytest.raises(kleene.UnsupportedError, match=r"repeats the group \(a, b\) has no long form"):
+        pattern.match(events_of("a1 b1 a2 b2"), order_by="t", long=True)
+
+
+def test_why_is_refused_with_what_there_is_instead() -> None:
+    with pytest.raises(kleene.UnsupportedError, match="why does not follow the runs of patterns in steps"):
+        begin("a", type="a").why(events_of("a1"), order_by="t")

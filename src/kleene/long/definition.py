@@ -12,6 +12,7 @@ from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.pattern import Negation, Pattern, Repeat, Variable, variable_of
 from kleene.ir.pattern import Sequence as PatternSequence
 from kleene.ir.query import Measure, QueryDefinition
+from kleene.ir.steps import Step, is_steps, many_of, steps_of
 
 MATCH_ID, VARIABLE, POSITION = "match_id", "match_variable", "match_position"
 ADDED = (MATCH_ID, VARIABLE, POSITION)
@@ -23,6 +24,9 @@ def long_definition(definition: QueryDefinition, columns: Sequence[str]) -> Quer
 
     `columns` are those of the input; a regular expression collects the values of each.
     """
+    if is_steps(definition):
+        _check_rounds(steps_of(definition).steps)
+        return definition
     if not is_row_pattern(definition):
         elements = tuple(_named(element, place) for place, element in enumerate(definition.components))
         return replace(definition, pattern=PatternSequence(elements), measures=None)
@@ -47,10 +51,23 @@ def long_parts(definition: QueryDefinition) -> tuple[tuple[str, str | None], ...
 
     None where each row is an event already.
     """
+    if is_steps(definition):
+        return tuple((step.name, step.name) for step, _ in many_of(steps_of(definition).steps))
     if is_row_pattern(definition):
         return None
     names = [variable_of(one).name or "" for one in definition.components if not isinstance(one, Negation)]
     return tuple((name, None if name.startswith(_UNNAMED) else name) for name in names)
+
+
+def _check_rounds(steps: tuple[Step, ...]) -> None:
+    """In a group that is repeated, events of its steps take turns, but a match has them apart by step."""
+    for step in steps:
+        if step.group and step.is_many:
+            raise UnsupportedError(
+                f"a pattern that repeats the group {step.label} has no long form, since steps take turns in it",
+                hint="Leave long out: each step has its events in a list.",
+            )
+        _check_rounds(step.group)
 
 
 def _named(element: Pattern, place: int) -> Pattern:
