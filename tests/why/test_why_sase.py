@@ -101,7 +101,11 @@ def test_walk_finds_the_matches_of_the_interpreter_and_every_reason_is_true(case
     for run in why.runs:
         for ending in run.endings:
             event(ending.kind.value)
-            if ending.by is not None and ending.kind is not Kind.NOT_SEEN:
+            if ending.kind is Kind.KEY:
+                assert ending.by is not None
+                unkeyed = next(one for one in events if one["n"] == ending.by.row)
+                assert any(unkeyed[key.name] is None for key in query.keys)
+            elif ending.by is not None and ending.kind is not Kind.NOT_SEEN:
                 assert_did_it(query, events, list(run.rows), ending)
             if ending.kind in (Kind.NEGATION, Kind.NOT_BEGUN) and ending.checks:
                 assert all(check.holds for check in ending.checks)
