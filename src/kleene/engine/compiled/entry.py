@@ -7,6 +7,7 @@ calls every kernel in the same way, however many arguments it has, and numba nee
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import re
 import struct
@@ -23,6 +24,7 @@ ENTRY = "kleene_entry"
 _FLOAT = struct.Struct("<d")
 _WHOLE = struct.Struct("<q")
 _TOKEN = re.compile(r"\s*(Tuple|\w+|[(),]|\[[^\]]*\])")
+_ANYTHING: Any = ctypes.c_char * 0
 Put = Callable[[Any, list[int]], None]
 
 
@@ -143,7 +145,8 @@ def _array_putter(items: np.dtype[Any], dimensions: int) -> Put:
             raise TypeError(f"an array of {items} with {dimensions} dimensions is wanted, not {_described(value)}")
         if not value.flags.carray:
             raise TypeError(f"an array that is contiguous and writable is wanted, not {_described(value)}")
-        slots += (0, 0, value.size, size, value.__array_interface__["data"][0], *value.shape, *value.strides)
+        address = ctypes.addressof(_ANYTHING.from_buffer(value))  # NumPy's own ways to ask take four times as long
+        slots += (0, 0, value.size, size, address, *value.shape, *value.strides)
 
     return put
 
