@@ -334,6 +334,7 @@ class TestCalls:
             reader = query.match_batches(kleene.scan(folder), order_by=order)
             assert reader.read_all().equals(query.match(table, order_by=order))
 
+    @pytest.mark.slow  # it makes machine code in another thread, where --quick cannot skip it
     def test_batches_may_be_read_in_another_thread_and_left_half_way(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
