@@ -10,7 +10,7 @@ from generate import Wishes, random_pattern, random_stream
 from run_checks import LeftOutError, actual, agree, expected
 from steps_cases import FOLDER, load
 from steps_model import Event, Pattern
-from steps_notation import render, render_stream
+from steps_notation import parse, render, render_stream, stream
 
 FILES = sorted(path for path in FOLDER.glob("*.toml") if path.name != "errors.toml")
 ENGINES = ("reference", "generated")
@@ -51,7 +51,7 @@ def test_random_patterns_match_what_the_checker_finds(part: int, engine: str) ->
 
 
 def test_random_patterns_time_out_as_the_checker_says() -> None:
-    """Without skipping: the library ends runs in the order of their deadlines, the checker all of a moment at once."""
+    """Without skipping; for patterns that skip, see the next test."""
     chance = random.Random(7)
     compared = 0
     for _ in range(100):
@@ -61,3 +61,13 @@ def test_random_patterns_time_out_as_the_checker_says() -> None:
         assert not is_wrong, f"{render(pattern)} on {render_stream(events)}"
         compared += is_wrong is not None
     assert compared > 25
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Runs end in the order of their deadlines, so that watermarks change nothing. The document ends all runs of "
+    "one moment before a match that waited drops any of them, and so tells of one timeout more.",
+)
+def test_runs_that_a_waiting_match_drops_at_the_end_of_the_input_have_timed_out() -> None:
+    pattern = parse("p=ab{2}? > q=a within(6 events) skip_to_next")
+    assert not differs(pattern, stream("b3@0 a4@1"), "reference", timeouts=True)
