@@ -19,7 +19,7 @@ setup: $(STAMP) ## Make .venv and install everything into it @ long
 
 $(STAMP): pyproject.toml constraints.txt | check-python
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt-get install python3-venv)."; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,pipelines,dev]' --constraint constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,pipelines,plot,editor,docs,dev]' --constraint constraints.txt
 	@touch $@
 
 check-python:
@@ -143,7 +143,7 @@ messages: $(STAMP) ## Write every error and warning that the quick tests meet to
 
 lock: check-python ## Write constraints.txt anew: the newest versions that pyproject.toml allows @ long
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,pipelines,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,connect,pipelines,plot,editor,docs,dev]'
 	{ echo "# The versions that the tests run with; made by 'make lock'."; $(BIN)/pip freeze --exclude-editable; } > constraints.txt
 	@touch $(STAMP)
 
