@@ -116,8 +116,10 @@ ARROWS = {
     "schema_text": {"engine", "files", "schema", "errors"},
     "show": {"visible"},
     "datasets": set(),
+    "editor": {"api", "programs", "sqltext", "errors", "schema", "source", "visible"},
     "cli": {
         "cache",
+        "editor",
         "api",
         "programs",
         "options",
@@ -141,6 +143,8 @@ HOMES = {
     "pyspark": {"spark"},
     "typer": {"cli"},
     "rich": {"cli", "show", "watching"},
+    "pygls": {"editor"},
+    "lsprotocol": {"editor"},
     "duckdb": {"local_sql"},
     "sqlglot": {"local_sql", "sqltext"},
     # of ir only regular expressions, since RE2 comes with Arrow
@@ -196,7 +200,7 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 
 def test_import_kleene_is_light() -> None:
-    heavy = "numba pyspark matplotlib pandas typer duckdb sqlglot"
+    heavy = "numba pyspark matplotlib pandas typer duckdb sqlglot pygls"
     code = f"""
 import sys, kleene
 print("pyarrow" in sys.modules)

@@ -67,13 +67,14 @@ from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
+from kleene.lang.parameters import is_open
 from kleene.long.definition import long_definition, long_parts
 from kleene.long.tables import CollectedForm, LongForm
 from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import engine_options
 from kleene.options.schema import schema_option
-from kleene.plan.plan import Plan
+from kleene.plan.plan import Plan, make_plan
 from kleene.remembered import remembered
 from kleene.schema import EventSchema
 from kleene.visible import visible
@@ -1094,10 +1095,12 @@ def sase(text: str, *, functions: Functions = None) -> Query:
     return Query(definition)
 
 
-def check(query: Query, schema: EventSchema, order_by: Sequence[str]) -> tuple[str, ...]:
-    """The warnings about the query for an input of the schema; an error if it does not fit."""
-    if order_by:
+def check(query: Query, schema: EventSchema | None, order_by: Sequence[str]) -> tuple[str, ...]:
+    """The warnings about the query, for an input of the schema if that is known; an error if it does not fit."""
+    if order_by and schema is not None:
         check_order_columns(make_order_key(list(order_by), None), list(schema), "the schema")
     if is_row_pattern(query.definition):
         return analyze_row_pattern(query.definition, schema).warnings
-    return analyze(query.definition, schema, tuple(order_by)).warnings
+    found = analyze(query.definition, schema, tuple(order_by))
+    pipeline = None if is_open(query.definition) else make_plan(found).pipeline
+    return (*found.warnings, *(() if pipeline is None else pipeline.warnings))
