@@ -143,7 +143,8 @@ class InRanges:
 
     def made(self, number: int, budget: Budget) -> Made:
         found = self.ranges.candidates(number, budget) if self.chosen is None else self.chosen[number]
-        return self.maker.together(*self.ranges.rows(number, found, self.maker.with_times, budget))
+        made = self.maker.together(*self.ranges.rows(number, found, self.maker.with_times, budget))
+        return made.behind(self.maker.first)
 
     def joined(self, made: Sequence[Made], workers: Workers, budget: Budget) -> pa.Table:
         return chained(made, self.maker.schema)
@@ -162,7 +163,7 @@ def choose_layout(
             return ByEnds(maker, table, cut, engine)
         if cut is not None:
             return InShares(maker, cut, engine.jit)
-    if workers.count == 1 or maker.id_columns is not None or maker.first:
+    if workers.count == 1 or maker.id_columns is not None:
         return None
     table = with_texts(table)
     is_one = has_one_key(maker.plan, table)

@@ -59,7 +59,7 @@ def run_behind(
     `nullable` are columns that have NULLs, here or elsewhere.
     """
     call = _Call(plan, table, False, id_columns, budget, nullable, first)
-    if table.num_rows < LEAST_ROWS:
+    if why_together(plan, table.num_rows) is not None:
         return call.together()
     return call.in_parts(pool if pool.count > 1 else _OneThread())
 

@@ -22,7 +22,7 @@ from kleene.engine.protocol import Time
 from kleene.engine.tasks import order_times
 from kleene.engine.threads import Pool, run_behind
 from kleene.ir.options import Format, Timeouts, WindowUnit
-from kleene.plan.plan import ByKey, Plan
+from kleene.plan.plan import Plan
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 21, 1 << 27
 """So many events, or bytes of them, are matched together: enough that all threads have work."""
@@ -33,7 +33,7 @@ MOST_AGAIN = ROWS_AT_ONCE // 8
 def reach_back(plan: Plan) -> Time | None:
     """How much time before its last event decides about a match; None if more than that does."""
     query = plan.query
-    if not isinstance(query, AnalyzedQuery) or isinstance(query, AnalyzedSteps) or not isinstance(plan.split, ByKey):
+    if not isinstance(query, AnalyzedQuery) or isinstance(query, AnalyzedSteps):
         return None
     window = query.window
     if window is None or window.unit is WindowUnit.EVENTS:
