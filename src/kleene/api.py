@@ -97,6 +97,12 @@ class Query:
     def __repr__(self) -> str:
         return visible(f"<kleene.Query\n{definition_text(self.definition)}>", keep="\n")
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text with its syntax marked, and the automaton."""
+        from kleene.markup.queries import query_html
+
+        return query_html(definition_text(self.definition), lambda: self.explain(svg=True))
+
     def match(
         self,
         events: Any,
@@ -893,7 +899,9 @@ def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_a
         )
     ties = tie_notes(plan, table, bool(call.order.tie_break)) if is_analyzed and table is not None else ()
     place_text = ("on Spark", on_spark) if scanned is None else ("scan", scanned)
-    return visible(explain_text(plan, table if is_analyzed else None, place_text, ties), keep="\n")
+    from kleene.markup.folding import Explanation
+
+    return Explanation(visible(explain_text(plan, table if is_analyzed else None, place_text, ties), keep="\n"))
 
 
 def scan(

@@ -12,6 +12,7 @@ from kleene.call import Call, is_scan, is_spark, read_call
 from kleene.engine.timeouts import TIMED_OUT
 from kleene.errors import UnsupportedError
 from kleene.ir.options import RowsPerMatch, Selection
+from kleene.markup.notebook import in_notebook
 from kleene.markup.tables import cells_of, first_rows, table_html
 from kleene.visible import visible
 
@@ -90,7 +91,7 @@ class Found:
         total, shown = _rows_in(self.table), first.num_rows
         which = "all of them" if shown == total else f"the first {shown} of {total:,} rows"
         head = f"<p>{_count(len(self))}{f'; {which}' if total else ''}</p>"
-        return f"<div>{head}{table_html(*cells_of(first)) if total else ''}</div>"
+        return in_notebook(f"{head}{table_html(*cells_of(first)) if total else ''}")
 
     def _call(self) -> Call:
         given = {name: value for name, value in self._arguments.items() if name not in _FOR_MATCH}

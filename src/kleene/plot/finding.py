@@ -26,10 +26,11 @@ from kleene.long.definition import MATCH_ID, POSITION, VARIABLE, long_definition
 from kleene.plan.plan import Plan
 from kleene.plot.seen import Array, Keys, Matches, Seen, check_column, clock_of, keys_of
 from kleene.schema import INTEGER
+from kleene.why.question import ROW
+from kleene.why.row_asking import with_rows
 
 MOST_MATCHES, MOST_SELECTED = 200_000, 2_000_000
 """Matches that are looked at, and events in them: a query may have more than anyone can hold."""
-ROW = "\0row"
 _COUNT = Measure("\0count", ir.Aggregate("count", ir.Events(None, ir.Position.EACH)))
 _ROWS, _VARIABLES = "\0rows", "\0variables"
 
@@ -62,7 +63,7 @@ def _sight_of_events(call: Call, events: Any, further: Sequence[str]) -> Sight:
     for name in further:
         check_column(name, visible)
     names = set(columns_read(query, there, source.order.columns)).union(further)
-    table = in_order(source.read([name for name in there if name in names]), source.order)
+    table = in_order(with_rows(source.read([name for name in there if name in names])), source.order)
     plan = call.plan(query)
     matches = _matches_of_events(plan, table, tuple(one.name if one.named else None for one in query.components))
     keys = keys_of(table, query.partition_by, with_nulls=False)
@@ -111,7 +112,7 @@ def _sight_of_rows(call: Call, events: Any, further: Sequence[str]) -> Sight:
         check_column(name, [name for name in there if name in set(source.schema)])
     names = set(columns_read(read, there, ())).union(further)
     table = source.read([name for name in there if name in names] or there[:1])
-    table = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
+    table = with_rows(table)
     kept = [(name, type_) for name, type_ in source.schema.attributes if name in table.column_names]
     schema = replace(source.schema, attributes=(*kept, (ROW, INTEGER)))
     query = analyze_row_pattern(_telling(definition), schema, source.schema.hidden)
