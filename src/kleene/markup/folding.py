@@ -22,15 +22,15 @@ class Explanation(str):
         return in_notebook(explanation_html(self))
 
 
-def explanation_html(text: str) -> str:
+def explanation_html(text: str, with_query: bool = True) -> str:
     """The query, the facts about it, and the sections behind them."""
     blocks = text.split("\n\n")
     query, rest = [blocks[0]], blocks[1:]
     while rest and not _is_facts(rest[0]):  # a query may have empty lines of its own
         query.append(rest.pop(0))
     facts = rest.pop(0) if rest else ""
-    parts = [f'<pre class="kleene-query">{highlighted(chr(10).join(query))}</pre>', _facts_html(facts)]
-    return "".join([*parts, *(_section_html("\n".join(block)) for block in _sections(rest))])
+    shown = f'<pre class="kleene-query">{highlighted(chr(10).join(query))}</pre>' if with_query else ""
+    return "".join([shown, _facts_html(facts), *(_section_html("\n".join(block)) for block in _sections(rest))])
 
 
 def _is_facts(block: str) -> bool:
