@@ -54,7 +54,13 @@ class FileReader:
             yield from replace(self.scan, found=found).text_tables(names)
             return
         for group in self.tasks[task]:
-            yield self.scan.table(group, names, self.coded)
+            yield self.table(group, names)
+
+    def table(self, group: Group, names: list[str]) -> pa.Table:
+        return self.scan.table(group, names, self.coded)
+
+    def first_rows(self, block: Block, names: list[str], rows: int) -> pa.Table:
+        return self.scan.first_rows(block, names, rows, self.coded)
 
 
 def reading_frame(session: SparkSession, reader: FileReader, task: Any, schema: pa.Schema) -> DataFrame:
