@@ -13,7 +13,7 @@ from kleene.analysis.analyze import analyze
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, analyze_row_pattern, is_row_pattern
 from kleene.call import Call
-from kleene.engine.inputs import in_order, open_events, open_rows
+from kleene.engine.inputs import EventSource, in_order, open_events, open_rows
 from kleene.engine.needs import columns_read
 from kleene.engine.rows import sorted_rows, with_computed_keys
 from kleene.engine.run import Runner
@@ -38,10 +38,11 @@ _ADDED = _NUMBER, _VARIABLE, _POSITION = "\0number", "\0variable", "\0position"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sight:
-    """What was seen, and the analyzed query that saw it."""
+    """What was seen, the analyzed query that saw it, and the columns that the input has."""
 
     seen: Seen
     query: AnalyzedQuery | AnalyzedRowPattern
+    columns: pa.Schema
 
 
 def sight_of(call: Call, events: Any, further: Sequence[str] = ()) -> Sight:
@@ -60,15 +61,22 @@ def _sight_of_events(call: Call, events: Any, further: Sequence[str]) -> Sight:
     bare = whole if is_steps(whole) else replace(whole, measures=(Measure("one", ir.Literal(1, INTEGER)),))
     query = analyze(bare, source.schema, source.order.order_by)
     there = source.columns.names
-    visible = [name for name in there if name in set(source.schema)]
+    visible = _visible(source)
     for name in further:
-        check_column(name, visible)
+        check_column(name, visible.names)
     names = set(columns_read(query, there, source.order.columns)).union(further)
     table = in_order(with_rows(source.read([name for name in there if name in names])), source.order)
-    plan = call.plan(query)
+    plan = replace(call, definition=bare).plan(query)
     matches = _matches_of_events(plan, table, tuple(one.name if one.named else None for one in query.components))
     keys = keys_of(table, query.partition_by, with_nulls=False)
-    return Sight(Seen(table, clock_of(table, query.order_by[0] if query.order_by else None), keys, matches), query)
+    clock = clock_of(table, query.order_by[0] if query.order_by else None)
+    return Sight(Seen(table, clock, keys, matches), query, visible)
+
+
+def _visible(source: EventSource) -> pa.Schema:
+    """The columns that a user knows of."""
+    known = set(source.schema)
+    return pa.schema([column for column in source.columns if column.name in known])
 
 
 def _matches_of_events(plan: Plan, table: pa.Table, variables: tuple[str | None, ...]) -> Matches:
@@ -109,8 +117,9 @@ def _sight_of_rows(call: Call, events: Any, further: Sequence[str]) -> Sight:
     bare = replace(definition, measures=(_COUNT,), rows_per_match=_one_row(definition))
     read = analyze_row_pattern(bare, source.schema, source.schema.hidden)
     there = source.columns.names
+    visible = _visible(source)
     for name in further:
-        check_column(name, [name for name in there if name in set(source.schema)])
+        check_column(name, visible.names)
     names = set(columns_read(read, there, ())).union(further)
     table = source.read([name for name in there if name in names] or there[:1])
     table = with_rows(table)
@@ -124,7 +133,7 @@ def _sight_of_rows(call: Call, events: Any, further: Sequence[str]) -> Sight:
     keys = keys_of(table, query.partition_by, with_nulls=True)
     matches = _matches_of_rows(call.plan(query), table, keys, place_of)
     clock = clock_of(table, query.order_by[0].name if query.order_by else None)
-    return Sight(Seen(table, clock, keys, matches), query)
+    return Sight(Seen(table, clock, keys, matches), query, visible)
 
 
 def _all_rows(definition: QueryDefinition) -> RowsPerMatch:

@@ -132,13 +132,13 @@ def clock_of(table: pa.Table, name: str | None) -> Clock:
     return Clock(f"place by {name}", "place", np.arange(table.num_rows, dtype=np.float64))
 
 
-def numbers_of(table: pa.Table, name: str) -> Array:
-    """The values of an attribute to draw; NULL is NaN."""
+def numbers_of(table: pa.Table, name: str, columns: pa.Schema) -> Array:
+    """The values of an attribute to draw; NULL is NaN. `columns` are all that the input has."""
     type_ = table.schema.field(name).type
     if pa.types.is_boolean(type_):
         return _floats(table.column(name).cast(pa.int8()))
     if not _is_number(type_):
-        numeric = [field.name for field in table.schema if _is_number(field.type)]
+        numeric = [field.name for field in columns if _is_number(field.type)]
         raise SchemaError(
             f"y is drawn as a number, but the column '{printable(name)}' is {type_}",
             hint=f"Columns of numbers: {listed(numeric)}.",

@@ -25,7 +25,7 @@ from kleene.plot.sheet import (
     range_of,
     set_time_axis,
 )
-from kleene.plot.thinning import plural, selected_places, sentence, thinned
+from kleene.plot.thinning import drawn_matches, plural, selected_places, sentence, spread, thinned
 
 _PANEL, _TITLE, _AXIS, _TICKS, _BETWEEN = 150.0, 24.0, 44.0, 52.0, 16.0
 _NARROW, _MOST_SHADED = 280.0, 40
@@ -38,17 +38,19 @@ class _Panel:
     points: Array  # the places that are drawn, in order
     spans: Array  # first and last place of each match that is shaded
     forbidden: Forbidden
-    selected: Array
+    matches: Array  # those whose events are marked
     hidden: int
     unshaded: int
+    skipped: int
 
 
 def series_of(
     sight: Sight, y: str, keys: list[int], note: str | None, forbidden: list[Forbidden], size: Size
 ) -> Drawing:
-    values = numbers_of(sight.seen.table, y)
-    panels = [_panel(sight, values, key, own) for key, own in zip(keys, forbidden, strict=True)]
+    values = numbers_of(sight.seen.table, y, sight.columns)
+    panels = [_panel(sight, values, key, own, len(keys)) for key, own in zip(keys, forbidden, strict=True)]
     hidden, unshaded = sum(one.hidden for one in panels), sum(one.unshaded for one in panels)
+    skipped = sum(one.skipped for one in panels)
     caption = sentence(
         [
             f"{short_text(y)}: {counted(sight)}",
@@ -56,6 +58,7 @@ def series_of(
             left_out(
                 [
                     (hidden, f"{plural(hidden, 'event')} between the lowest and the highest of a moment"),
+                    (skipped, f"{plural(skipped, 'match', 'matches')} of keys that have too many"),
                     (unshaded, f"the spans of {plural(unshaded, 'match', 'matches')}"),
                 ]
             ),
@@ -64,16 +67,17 @@ def series_of(
     return _Series(sight, y, values, panels, caption, *size).drawing()
 
 
-def _panel(sight: Sight, values: Array, key: int, forbidden: Forbidden) -> _Panel:
+def _panel(sight: Sight, values: Array, key: int, forbidden: Forbidden, share: int) -> _Panel:
     seen = sight.seen
     places = np.flatnonzero(seen.keys.of_event == key)
-    matches = np.flatnonzero(seen.key_of_match == key)
-    is_selected = selected_places(seen)[places]
+    matches, skipped = drawn_matches(seen, key, share)
+    is_selected = selected_places(seen, matches)[places]
     picked = places[thinned(seen.clock.values[places], values[places], is_selected | np.isin(places, forbidden.places))]
-    shaded = matches[:_MOST_SHADED]
+    shaded = spread(matches, _MOST_SHADED)
     spans = np.column_stack([seen.matches.first[shaded], seen.matches.last[shaded]])
     label = seen.keys.text(seen.table, key) if seen.keys.names else ""
-    return _Panel(label, picked, spans, forbidden, matches, len(places) - len(picked), len(matches) - len(shaded))
+    hidden, unshaded = len(places) - len(picked), len(matches) - len(shaded)
+    return _Panel(label, picked, spans, forbidden, matches, hidden, unshaded, skipped)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,12 +153,12 @@ class _Series:
         for first, last in panel.spans.tolist():
             axes.axvspan(times[first], times[last], color=theme.variable_1, alpha=0.10, linewidth=0, gid="span")
         axes.plot(times[panel.points], values[panel.points], "-", color=theme.line, linewidth=1.1, gid="series")
-        others = panel.points[~selected_places(seen, panel.selected)[panel.points]]
+        others = panel.points[~selected_places(seen, panel.matches)[panel.points]]
         axes.plot(times[others], values[others], ".", color=theme.line, markersize=3, gid="event")
         places = panel.forbidden.places
         axes.plot(times[places], values[places], "x", color=theme.forbidden, markersize=6, gid="forbidden")
         marked: dict[int, dict[int, None]] = {}
-        for match in panel.selected.tolist():
+        for match in panel.matches.tolist():
             for place, number in zip(*(part.tolist() for part in seen.matches.events_of(match)), strict=True):
                 marked.setdefault(number, {})[place] = None
         for number, places_ in sorted(marked.items()):

@@ -62,12 +62,16 @@ def timeline_of(sight: Sight, keys: list[int], note: str | None, forbidden: list
         places = np.flatnonzero(seen.keys.of_event == key)
         kept = np.isin(places, own.places)
         picked = places[thinned(seen.clock.values[places], None, kept)]
-        bands.append(_Band(_label(sight, key), picked, own, lanes_of(seen, key, most), len(places) - len(picked)))
-    hidden, close = sum(band.lanes.left_out for band in bands), sum(band.hidden for band in bands)
+        bands.append(
+            _Band(_label(sight, key), picked, own, lanes_of(seen, key, most, len(keys)), len(places) - len(picked))
+        )
+    hidden, close = sum(band.lanes.overlapping for band in bands), sum(band.hidden for band in bands)
+    skipped = sum(band.lanes.skipped for band in bands)
     stopped = sum(len(band.forbidden.stopped) - len(band.stopped) for band in bands)
     missing = left_out(
         [
             (hidden, f"{plural(hidden, 'match', 'matches')} where more than {most} overlap"),
+            (skipped, f"{plural(skipped, 'match', 'matches')} of keys that have too many"),
             (stopped, f"{plural(stopped, 'run')} that a negation stopped"),
             (close, f"{plural(close, 'event')} that stand close to others"),
         ]
