@@ -115,7 +115,7 @@ import matplotlib
 matplotlib.rcParams["text.usetex"] = True
 matplotlib.rcParams["lines.linewidth"] = 17
 def settings():
-    return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}  # asking imports pyplot
+    return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}  # it imports pyplot
 before = settings()
 import pyarrow as pa, kleene
 events = pa.table({"type": ["A", "B"], "t": [1, 2]})
