@@ -127,7 +127,7 @@ def set_time_axis(axes: Any, clock: Clock, low: float, high: float, labels: bool
     else:
         from matplotlib.ticker import MaxNLocator
 
-        axes.xaxis.set_major_locator(MaxNLocator(8, integer=clock.unit == "place"))
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=clock.is_whole))
     if not labels:
         axes.tick_params(labelbottom=False)
         axes.xaxis.get_offset_text().set_visible(False)
