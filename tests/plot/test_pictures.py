@@ -231,13 +231,23 @@ def test_scans_and_spark_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_query_with_too_many_matches_is_cut_and_says_so(monkeypatch) -> None:
-    monkeypatch.setattr("kleene.plot.finding.MOST_MATCHES", 100)
+    monkeypatch.setattr("kleene.plot.sight.MOST_MATCHES", 100)
     events = pa.table({"type": ["A"] * 40 + ["B"], "t": range(41)})
     made = kleene.sase("EVENT SEQ(A a, A b, B c)").plot(events, order_by="t")
     assert made.caption.startswith("more matches than are looked at, of which 100 matches are, among 41 events")
     rows = kleene.match_recognize("ORDER BY t ALL ROWS PER MATCH PATTERN (X) DEFINE X AS TRUE")
     events = pa.table({"t": range(12_000)})
     assert rows.plot(events).caption.startswith("more matches than are looked at")
+
+
+def test_windows_whose_matches_have_too_many_rows_are_refused() -> None:
+    window = kleene.pattern_window(
+        "ORDER BY t MEASURES A.t AS a ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING "
+        "AFTER MATCH SKIP TO NEXT ROW PATTERN (A B+) DEFINE B AS B.t > PREV(B.t)"
+    )
+    with pytest.raises(kleene.LimitError, match="the matches have 24,503,499 rows together"):
+        window.plot(pa.table({"t": range(7_000)}))
+    assert groups(window.plot(pa.table({"t": range(20)})).svg())["match"] == 19
 
 
 @pytest.mark.parametrize("kind", ["timeline", "values"])

@@ -9,7 +9,6 @@ import numpy as np
 
 from kleene.markup.themes import LIGHT, Theme
 from kleene.plot.drawing import Drawing, Size, counted, left_out, variable_entries
-from kleene.plot.finding import Sight
 from kleene.plot.forbidden import Forbidden
 from kleene.plot.seen import Array, numbers_of, short_text
 from kleene.plot.sheet import (
@@ -26,6 +25,7 @@ from kleene.plot.sheet import (
     range_of,
     set_time_axis,
 )
+from kleene.plot.sight import Sight
 from kleene.plot.thinning import drawn_matches, plural, selected_places, sentence, spread, thinned
 
 _PANEL, _TITLE, _AXIS, _TICKS, _BETWEEN = 150.0, 24.0, 44.0, 52.0, 16.0
