@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery
-from kleene.analysis.row_pattern import warn
 from kleene.api import prepare
 from kleene.call import Call, is_scan, is_spark
 from kleene.engine.event_types import type_notes
 from kleene.engine.ties import tie_notes
-from kleene.errors import SchemaError, UnsupportedError, shown
+from kleene.errors import KleeneWarning, SchemaError, UnsupportedError, shown
 from kleene.markup.themes import THEMES
 from kleene.options.checks import checked_choice, checked_count
 from kleene.plot.drawing import checked_size
@@ -73,8 +73,9 @@ def plot_of(
 def _warn(call: Call, sight: Sight) -> None:
     """What `match` warns of: events that tie, and types that no event is of."""
     table, plan = sight.seen.table, sight.plan
-    warn(tie_notes(plan, table, bool(call.order.tie_break)))
-    warn(type_notes(plan, table, is_empty=not len(sight.seen.matches)))
+    ties = tie_notes(plan, table, bool(call.order.tie_break))
+    for note in (*ties, *type_notes(plan, table, is_empty=not len(sight.seen.matches))):
+        warnings.warn(note, KleeneWarning, stacklevel=4)  # where Query.plot was called
 
 
 def check_name(y: object) -> str:
