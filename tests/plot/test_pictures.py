@@ -173,6 +173,7 @@ for use in (found.plot, lambda: found.report("x.html")):
         ({"size": (10, 10)}, "in pixels from 160 to 4,000"),
         ({"size": "large"}, "size is a width"),
         ({"keys": "w"}, "no event has the key"),
+        ({"kind": "lengths", "keys": "x"}, "keys chooses what a timeline and values draw"),
     ],
 )
 def test_wrong_arguments_are_errors_with_a_way_out(options: dict, says: str) -> None:

@@ -55,6 +55,11 @@ def plot_of(
         )
     if kind_ != "values" and y is not None:
         raise UnsupportedError(f'y is for kind="values", but the kind is "{kind_}"', hint="Leave y out.")
+    if kind_ not in ("timeline", "values") and keys is not None:
+        raise UnsupportedError(
+            f'keys chooses what a timeline and values draw, but the kind is "{kind_}"',
+            hint="Leave keys out, or give the events of these keys alone.",
+        )
     check_in_process(events)
     if kind_ == "automaton":
         return automaton_picture(prepare(call, events)[1], why_for(call, events), theme_, room)
