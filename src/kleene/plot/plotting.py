@@ -24,7 +24,7 @@ from kleene.plot.series import series_of
 from kleene.plot.sheet import WIDTH
 from kleene.plot.sight import Sight
 from kleene.plot.states import automaton_picture, why_for
-from kleene.plot.thinning import check_limit, chosen_keys
+from kleene.plot.thinning import check_limit, chosen_keys, plural, sentence
 from kleene.plot.timeline import timeline_of
 from kleene.why.answer import Why
 
@@ -69,10 +69,12 @@ def plot_of(
     if kind_ in _COUNTED:
         return _COUNTED[kind_](sight, room).picture(kind_, theme_)
     chosen, note = chosen_keys(sight.seen, keys, most)
-    forbidden = forbidden_of(sight, chosen, _stopping(call, events, sight))
     if kind_ == "values":
+        forbidden = forbidden_of(sight, chosen, None)
         return series_of(sight, check_name(y), chosen, note, forbidden, room).picture(kind_, theme_)
-    return timeline_of(sight, chosen, note, forbidden, room).picture(kind_, theme_)
+    why = _stopping(call, events, sight)
+    notes = sentence([note, None if why is None else _cut(why)])
+    return timeline_of(sight, chosen, notes, forbidden_of(sight, chosen, why), room).picture(kind_, theme_)
 
 
 def _warn(call: Call, sight: Sight) -> None:
@@ -101,3 +103,11 @@ def _stopping(call: Call, events: Any, sight: Sight) -> Why | None:
     """What tells of runs that negations stopped, where there are any."""
     has_negations = isinstance(sight.query, AnalyzedQuery) and bool(sight.query.negations)
     return why_for(call, events, _MOST_FOLLOWED, _MOST_FOLLOWED) if has_negations else None
+
+
+def _cut(why: Why) -> str | None:
+    """What to say where not all runs were followed that a negation may have stopped."""
+    if all(note.endswith("are told") for note in why.notes):
+        return None
+    looked = f"{plural(why.runs_followed, 'run')} among {plural(why.events, 'event')}"
+    return f"runs that negations stopped were looked for: {looked}"

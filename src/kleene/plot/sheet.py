@@ -70,6 +70,7 @@ class Sheet:
         self.layer.text(x, y, text, **how)
 
     def axes(self, left: float, top: float, width: float, height: float, gid: str = "panel") -> Any:
+        width, height = max(width, 10.0), max(height, 10.0)
         bounds = (left / self.width, 1 - (top + height) / self.height, width / self.width, height / self.height)
         made = self.figure.add_axes(bounds, zorder=1)
         made.set_gid(gid)
