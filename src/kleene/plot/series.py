@@ -159,8 +159,9 @@ class _Series:
         ticks = self._ticks(panel)
         axes.set_yticks(ticks, [number_text(tick) for tick in ticks])
         axes.xaxis.get_offset_text().set_color(theme.pale)
+        how = {"color": theme.variable_1, "alpha": min(0.09, 0.2 / _depth(panel.spans)), "linewidth": 0}
         for first, last in panel.spans.tolist():
-            axes.axvspan(times[first], times[last], color=theme.variable_1, alpha=0.09, linewidth=0, gid="span")
+            axes.axvspan(times[first], times[last], gid="span", **how)
         axes.plot(times[panel.points], values[panel.points], "-", color=theme.line, linewidth=1.1, gid="series")
         others = panel.points[~selected_places(seen, panel.matches)[panel.points]]
         dots = 0.0 if panel.hidden else 3.0  # what is thinned is a line alone
@@ -177,3 +178,9 @@ class _Series:
             at = np.array(list(places_), np.int64)
             how = {"color": color, "markersize": size, "markeredgecolor": theme.paper, "markeredgewidth": size / 9}
             axes.plot(times[at], values[at], marker, gid=f"selected variable-{number + 1}", clip_on=False, **how)
+
+
+def _depth(spans: Array) -> int:
+    """How many spans lie over one another, at most: each is the paler for it, so that marks can be seen."""
+    firsts, lasts = np.sort(spans[:, 0]), np.sort(spans[:, 1])
+    return int((np.searchsorted(firsts, firsts, side="right") - np.searchsorted(lasts, firsts)).max(initial=1))
