@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kleene.analysis.row_pattern import is_row_pattern
 from kleene.call import Call, is_scan, is_spark, read_call
+from kleene.engine.sources import held
 from kleene.engine.timeouts import TIMED_OUT
 from kleene.errors import UnsupportedError
 from kleene.ir.options import RowsPerMatch, Selection
@@ -35,8 +36,7 @@ def found_of(query: Query, events: Any, **arguments: Any) -> Found:
             "find holds events and matches in this process",
             hint='Use match, or give it the events in question: df.where("tag = 7").toArrow(), or a file.',
         )
-    if isinstance(events, pa.RecordBatchReader):
-        events = events.read_all()  # it can be read once, and pictures read it again
+    events = held(events)  # pictures read them again
     return Found(query, events, arguments, query.match(events, **arguments))
 
 

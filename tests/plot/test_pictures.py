@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -336,4 +335,7 @@ def test_found_shows_the_first_rows_of_many() -> None:
 def test_a_reader_that_can_be_read_once_is_enough() -> None:
     found = PAIRS.find(EVENTS.to_reader(), order_by="t")
     assert groups(found.plot().svg())["match"] == len(found) == 3
-    assert pickle.loads(pickle.dumps(found.table)) == found.table
+    for kind in KINDS:
+        by_type = {name: EVENTS.filter(pa.compute.equal(EVENTS["type"], name)).to_reader() for name in ("A", "B")}
+        assert picture(kind, EVENTS.to_reader()).caption == picture(kind).caption
+        assert picture(kind, by_type).caption == picture(kind).caption

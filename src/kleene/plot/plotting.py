@@ -10,6 +10,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.api import prepare
 from kleene.call import Call, is_scan, is_spark
 from kleene.engine.event_types import type_notes
+from kleene.engine.sources import held
 from kleene.engine.ties import tie_notes
 from kleene.errors import KleeneWarning, SchemaError, UnsupportedError, shown
 from kleene.markup.themes import THEMES
@@ -61,6 +62,7 @@ def plot_of(
             hint="Leave keys out, or give the events of these keys alone.",
         )
     check_in_process(events)
+    events = held(events)  # `why` reads them again
     if kind_ == "automaton":
         return automaton_picture(prepare(call, events)[1], why_for(call, events), theme_, room)
     sight = see(call, events, () if y is None else (check_name(y),))
