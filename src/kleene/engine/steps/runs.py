@@ -13,7 +13,7 @@ from typing import Any
 from kleene.analysis.steps import AnalyzedSteps
 from kleene.automaton.model import Move
 from kleene.automaton.steps import StepsAutomaton
-from kleene.engine.events import window_size
+from kleene.engine.events import Events, window_size
 from kleene.engine.steps.conditions import Bound, Conditions
 from kleene.errors import ExecutionError, listed, printable
 from kleene.ir.options import WindowUnit
@@ -242,18 +242,18 @@ class Matching:
         own = [row for step, row in match if self._names[step] == self._after.step]
         target = own[0 if self._after.mode is SkipMode.SKIP_TO_FIRST else -1] if own else None
         if self._after.fails and target in (None, match[0][1]):
-            self._fail(match, bool(own))
+            raise missing_step(self._query, match, self.events)
         return -1 if target is None else target
 
-    def _fail(self, match: Bound, has_event: bool) -> None:
-        why = "begins with it" if has_event else "has no event of it"
-        times = [f"{self._names[step]} at {self._time(row)}" for step, row in match]
-        raise ExecutionError(
-            f"after a match, {self._after.mode.value} goes to step '{printable(self._after.step or '')}', but the "
-            f"match of {listed(times)} {why}",
-            hint="Leave missing='error' out to go on without skipping, or choose a step that every match has.",
-        )
 
-    def _time(self, row: int) -> str:
-        name = self._query.order_by[0]
-        return printable(str(self._conditions.events.table.column(name)[row].as_py()))
+def missing_step(query: AnalyzedSteps, match: Bound, events: Events) -> ExecutionError:
+    """After the match, skipping goes to a step that it has no event of, or that it begins with."""
+    names, step = [component.name for component in query.components], query.after.step
+    why = "begins with it" if any(names[own] == step for own, _ in match) else "has no event of it"
+    column = events.table.column(query.order_by[0])
+    times = [f"{names[own]} at {printable(str(column[row].as_py()))}" for own, row in match]
+    return ExecutionError(
+        f"after a match, {query.after.mode.value} goes to step '{printable(step or '')}', but the match of "
+        f"{listed(times)} {why}",
+        hint="Leave missing='error' out to go on without skipping, or choose a step that every match has.",
+    )
