@@ -111,6 +111,12 @@ def test_the_order_in_which_runs_arise_decides_among_matches() -> None:
     assert len(answer.found) == 14
 
 
+def test_of_matches_that_time_completes_the_first_counts_as_it_does_on_a_stream() -> None:
+    pattern = "a >>> b >>> c[price > LAST(b.price)] >>! n since_previous(3) skip_to_next"
+    [match] = why(pattern, "a1@0 b1=5@1 b2=1@2 c2=3@3 c3=9@4 x1@20").found
+    assert [event.row for _, events in match.bound for event in events] == [0, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("pattern", "events", "expected"),
     [

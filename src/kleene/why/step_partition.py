@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
+from typing import Any
 
 from kleene.analysis.steps import AnalyzedSteps
 from kleene.automaton.model import AllOf, Defined, Edge, Formula, FormulaClass, Move, NotFormula, SoonAfter, parts_of
@@ -182,6 +184,15 @@ class StepPartition:
                 return None
         name, after = self.states.awaited[state], self.event(before)
         return Ending(kind, self.event(place), variable=name, after=after, bound=window_text(window))
+
+    def deadline(self, state: int, bound: Bound) -> Any:
+        """The time at which a run ends in the state, if nothing else ends it before."""
+        times, time_type = self.conditions.times, self.query.time_type
+        windows = [window for window in self.query.pattern.windows if window.unit is not WindowUnit.EVENTS]
+        ends = [times[bound[0][1]] + window_size(window, time_type) for window in windows]
+        wait = self.states.steps.waits[state]
+        ends += [] if wait is None else [times[bound[-1][1]] + window_size(wait, time_type)]
+        return min(ends, default=inf)
 
     def _window_passed(self, first: int, place: int) -> Window | None:
         for window in self.query.pattern.windows:

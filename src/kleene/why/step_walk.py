@@ -58,24 +58,28 @@ class StepWalk:
     def _pass_time(self, place: int) -> None:
         """The runs end whose bounds the time of the event has reached."""
         kept: list[_Run] = []
-        complete: list[Bound] = []
+        complete: list[_Run] = []
         for run in self._runs:
             ending = self.partition.over(run.state, run.bound, place)
             if ending is None:
                 kept.append(run)
             elif self.states.may_end[run.state]:
-                complete.append(run.bound)
+                complete.append(run)
             else:
                 node = self._nodes[run.bound]
                 node.end(ending)
                 self._ahead.look(node, run.state, ending, self.partition.number_of[place])
                 if self._is_chosen([place]):
                     self._tell(node)
-        self._settle(kept, complete)
+        self._settle(kept, self._by_deadline(complete))
+
+    def _by_deadline(self, runs: list[_Run]) -> list[Bound]:
+        """What time has made a match: of those that begin together, that comes first which was over first."""
+        return [run.bound for run in sorted(runs, key=lambda run: self.partition.deadline(*run))]
 
     def _finish(self) -> None:
         """The end of the input: time is over."""
-        complete = [run.bound for run in self._runs if self.states.may_end[run.state]]
+        complete = self._by_deadline([run for run in self._runs if self.states.may_end[run.state]])
         for run in self._runs:
             self._nodes[run.bound].end(Ending(Kind.END, variable=self.states.awaited[run.state]))
         self._settle([], complete)
