@@ -1,0 +1,84 @@
+"""A call, its events and a kind to a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.api import prepare
+from kleene.call import Call, is_scan, is_spark
+from kleene.errors import SchemaError, UnsupportedError, shown
+from kleene.markup.themes import THEMES
+from kleene.options.checks import checked_choice, checked_count
+from kleene.plot.drawing import checked_size
+from kleene.plot.figures import check_installed
+from kleene.plot.finding import Sight, sight_of
+from kleene.plot.forbidden import forbidden_of
+from kleene.plot.histograms import durations_of, lengths_of, over_time_of
+from kleene.plot.picture import Picture
+from kleene.plot.series import series_of
+from kleene.plot.sheet import WIDTH
+from kleene.plot.states import automaton_picture, why_for
+from kleene.plot.thinning import check_limit, chosen_keys
+from kleene.plot.timeline import timeline_of
+from kleene.why.answer import Why
+
+KINDS = ("timeline", "values", "automaton", "lengths", "durations", "over_time")
+_MOST_FOLLOWED = 5_000  # events and runs, for pictures of matches
+_COUNTED = {"lengths": lengths_of, "durations": durations_of, "over_time": over_time_of}
+See = Callable[[Call, Any, Sequence[str]], Sight]
+
+
+def plot_of(
+    call: Call,
+    events: Any,
+    kind: object,
+    y: object,
+    keys: object,
+    limit: object,
+    theme: object,
+    size: object,
+    see: See = sight_of,
+) -> Picture:
+    """The picture that the arguments ask for; `see` finds what it is made of."""
+    check_installed()
+    kind_, theme_ = checked_choice("kind", kind, KINDS), checked_choice("theme", theme, THEMES)
+    room, most = checked_size(size, 0 if kind_ == "automaton" else WIDTH), check_limit(checked_count("limit", limit))
+    if kind_ == "values" and y is None:
+        raise SchemaError(
+            "a picture of values needs the attribute to draw", hint='Name it: plot(events, "values", y="price").'
+        )
+    if kind_ != "values" and y is not None:
+        raise UnsupportedError(f'y is for kind="values", but the kind is "{kind_}"', hint="Leave y out.")
+    check_in_process(events)
+    if kind_ == "automaton":
+        return automaton_picture(prepare(call, events)[1], why_for(call, events), theme_, room)
+    sight = see(call, events, () if y is None else (check_name(y),))
+    if kind_ in _COUNTED:
+        return _COUNTED[kind_](sight, room).picture(kind_, theme_)
+    chosen, note = chosen_keys(sight.seen, keys, most)
+    forbidden = forbidden_of(sight, chosen, _stopping(call, events, sight))
+    if kind_ == "values":
+        return series_of(sight, check_name(y), chosen, note, forbidden, room).picture(kind_, theme_)
+    return timeline_of(sight, chosen, note, forbidden, room).picture(kind_, theme_)
+
+
+def check_name(y: object) -> str:
+    if not isinstance(y, str):
+        raise SchemaError(f"y is the name of a column, but {shown(y)} was given", hint='Write: y="price"')
+    return y
+
+
+def check_in_process(events: Any) -> None:
+    if is_spark(events) or is_scan(events):
+        raise UnsupportedError(
+            "pictures are drawn in this process, of events in a table",
+            hint='Give it the events in question: df.where("tag = 7").toArrow(), or a file.',
+        )
+
+
+def _stopping(call: Call, events: Any, sight: Sight) -> Why | None:
+    """What tells of runs that negations stopped, where there are any."""
+    has_negations = isinstance(sight.query, AnalyzedQuery) and bool(sight.query.negations)
+    return why_for(call, events, _MOST_FOLLOWED, _MOST_FOLLOWED) if has_negations else None
