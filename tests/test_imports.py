@@ -90,6 +90,7 @@ ARROWS = {
         "visible",
         "why",
     },
+    "play": {"api", "found", "options", "datasets", "errors", "markup", "show", "visible"},
     "report": {"found", "plot", "why", "markup", "files", "errors", "show", "visible"},
     "markup": {"errors", "show", "visible"},
     "plot": {
@@ -159,6 +160,7 @@ ARROWS = {
         "programs",
         "options",
         "files",
+        "play",
         "plot",
         "schema_text",
         "show",
@@ -193,6 +195,7 @@ HOMES = {
         "why",
         "found",
         "markup",
+        "play",
         "plot",
         "scanning",
         "spark",

@@ -234,10 +234,10 @@ def test_a_query_with_too_many_matches_is_cut_and_says_so(monkeypatch) -> None:
     monkeypatch.setattr("kleene.plot.finding.MOST_MATCHES", 100)
     events = pa.table({"type": ["A"] * 40 + ["B"], "t": range(41)})
     made = kleene.sase("EVENT SEQ(A a, A b, B c)").plot(events, order_by="t")
-    assert made.caption.startswith("the first 100 matches among 41 events")
+    assert made.caption.startswith("more matches than are looked at, of which 100 matches are, among 41 events")
     rows = kleene.match_recognize("ORDER BY t ALL ROWS PER MATCH PATTERN (X) DEFINE X AS TRUE")
     events = pa.table({"t": range(12_000)})
-    assert rows.plot(events).caption.startswith("the first ")
+    assert rows.plot(events).caption.startswith("more matches than are looked at")
 
 
 @pytest.mark.parametrize("kind", ["timeline", "values"])
@@ -246,7 +246,7 @@ def test_many_matches_are_thinned_evenly_and_counted(kind: str) -> None:
     events = pa.table({"type": ["A", "B"] * count, "t": range(2 * count), "v": range(2 * count)})
     query = kleene.match_recognize("ORDER BY t MEASURES A.t AS a PATTERN (A B) DEFINE A AS A.type = 'A'")
     made = query.plot(events, kind, y="v" if kind == "values" else None)
-    assert "3,400 matches of keys that have too many" in made.caption
+    assert "3,400 matches so that others can be told apart" in made.caption
     assert marks(made.svg(), "selected variable-1") == 600
     assert len(made.svg()) < 1_000_000
 

@@ -59,7 +59,7 @@ def as_text(pattern: Pattern, events: list[Event]) -> str:
 @pytest.mark.slow
 def test_walk_finds_the_matches_of_the_checker_and_every_reason_is_true() -> None:
     kinds: Counter[Kind] = Counter()
-    for pattern, events, matches in cases("walk", 400):
+    for pattern, events, matches in cases("walk", 300):
         why = asked(pattern, events, at=list(range(len(events))), **EVERYTHING)
         found = [told(pattern, events, match.bound) for match in why.found]
         assert sorted(map(repr, found)) == sorted(map(repr, matches)), as_text(pattern, events)
@@ -148,7 +148,7 @@ def combinations(source: random.Random, pattern: Pattern, events: list[Event], m
 @pytest.mark.slow
 def test_a_combination_has_a_reason_exactly_if_it_is_no_match() -> None:
     source, kinds, matched = random.Random(1), Counter[Kind](), 0
-    for pattern, events, matches in cases("combination", 250):
+    for pattern, events, matches in cases("combination", 160):
         given = {repr(match) for match in matches}
         row_of = {event.name: event.position for event in events}
         for one in combinations(source, pattern, events, matches):
@@ -210,7 +210,7 @@ def assert_reasons(pattern: Pattern, events: list[Event], endings: tuple[Ending,
 def test_a_near_miss_that_would_match_has_that_one_reason() -> None:
     """What a near miss says of the event is what the combination with that event is told."""
     seen: Counter[Kind] = Counter()
-    for pattern, events, _ in cases("near misses", 600):
+    for pattern, events, _ in cases("near misses", 450):
         for miss in asked(pattern, events, **EVERYTHING).misses:
             if not miss.would_match:
                 continue

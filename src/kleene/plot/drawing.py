@@ -68,7 +68,7 @@ def counted(sight: Sight) -> str:
     seen = sight.seen
     matches = plural(len(seen.matches), "match", "matches")
     if seen.matches.is_cut:
-        matches = f"the first {matches}"
+        matches = f"more matches than are looked at, of which {matches} are,"
     keys = f" in {plural(len(seen.keys), 'key')}" if seen.keys.names else ""
     return f"{matches} among {plural(len(seen), 'event')}{keys}"
 

@@ -29,7 +29,7 @@ from kleene.schema import INTEGER
 from kleene.why.question import ROW
 from kleene.why.row_asking import with_rows
 
-MOST_MATCHES, MOST_SELECTED = 200_000, 2_000_000
+MOST_MATCHES, MOST_SELECTED = 1_000_000, 5_000_000
 """Matches that are looked at, and events in them: a query may have more than anyone can hold."""
 _COUNT = Measure("\0count", ir.Aggregate("count", ir.Events(None, ir.Position.EACH)))
 _ROWS, _VARIABLES = "\0rows", "\0variables"

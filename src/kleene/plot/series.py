@@ -22,6 +22,7 @@ from kleene.plot.sheet import (
     epoch_shift,
     legend_height,
     look_of,
+    mark_size,
     range_of,
     set_time_axis,
 )
@@ -58,7 +59,7 @@ def series_of(
             left_out(
                 [
                     (hidden, f"{plural(hidden, 'event')} between the lowest and the highest of a moment"),
-                    (skipped, f"{plural(skipped, 'match', 'matches')} of keys that have too many"),
+                    (skipped, f"{plural(skipped, 'match', 'matches')} so that others can be told apart"),
                     (unshaded, f"the spans of {plural(unshaded, 'match', 'matches')}"),
                 ]
             ),
@@ -154,15 +155,17 @@ class _Series:
             axes.axvspan(times[first], times[last], color=theme.variable_1, alpha=0.10, linewidth=0, gid="span")
         axes.plot(times[panel.points], values[panel.points], "-", color=theme.line, linewidth=1.1, gid="series")
         others = panel.points[~selected_places(seen, panel.matches)[panel.points]]
-        axes.plot(times[others], values[others], ".", color=theme.line, markersize=3, gid="event")
+        dots = 0.0 if panel.hidden else 3.0  # what is thinned is a line alone
+        axes.plot(times[others], values[others], ".", color=theme.line, markersize=dots, gid="event")
         places = panel.forbidden.places
         axes.plot(times[places], values[places], "x", color=theme.forbidden, markersize=6, gid="forbidden")
         marked: dict[int, dict[int, None]] = {}
         for match in panel.matches.tolist():
             for place, number in zip(*(part.tolist() for part in seen.matches.events_of(match)), strict=True):
                 marked.setdefault(number, {})[place] = None
+        size = mark_size(6.0, sum(map(len, marked.values())))
         for number, places_ in sorted(marked.items()):
             color, marker = look_of(number, theme)
             at = np.array(list(places_), np.int64)
-            how = {"color": color, "markersize": 6, "markeredgecolor": theme.paper, "markeredgewidth": 0.7}
+            how = {"color": color, "markersize": size, "markeredgecolor": theme.paper, "markeredgewidth": size / 9}
             axes.plot(times[at], values[at], marker, gid=f"selected variable-{number + 1}", clip_on=False, **how)
