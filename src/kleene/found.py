@@ -54,7 +54,7 @@ class Found:
         self._arguments = dict(arguments)
         self._long: Any = None
         self._sights: dict[tuple[str, ...], Sight] = {}
-        self._whys: list[Why | None] = []
+        self._whys: list[Why] = []
 
     @property
     def long(self) -> Any:
@@ -89,8 +89,8 @@ class Found:
 
         return write_report(self, path, title, y)
 
-    def why(self) -> Why | None:
-        """What became of the events, as `Query.why` tells it; None for a query whose runs are not followed."""
+    def why(self) -> Why:
+        """What became of the events, as `Query.why` tells it."""
         from kleene.plot.states import why_for
 
         if not self._whys:
