@@ -25,7 +25,8 @@ from kleene.visible import visible
 LANGUAGES = {"sase": "SASE", "sql": "MATCH_RECOGNIZE"}
 MOST_LETTERS = 20_000
 SHOWN_ROWS, SHOWN_LETTERS = 200, 200
-ENGINE = EngineOptions(time_limit=10, memory_limit="1 GB", match_limit=200_000)
+_FEW = 10_000
+"""Events that the interpreter answers for: it has nothing to make first, and each letter makes another query."""
 MOST_FOLLOWED = 5_000  # events and runs that why follows, so that it answers soon
 _COUNTED_UP_TO = 5_000  # events: in larger tables, the automaton has no counts
 _WIDTH = 760
@@ -73,14 +74,19 @@ def _answer(ask: Ask, tables: Mapping[str, Offered]) -> dict[str, Any]:
         raise UnsupportedError("there is no such table", hint=f"Tables: {', '.join(tables)}.")
     query = sase(ask.query) if ask.language == "sase" else match_recognize(ask.query)
     options = _options(ask, offered)
-    found = query.find(offered.events, engine=ENGINE, **options)
+    found = query.find(offered.events, engine=engine_for(offered.events), **options)
     return {
         "matches": _matches(found),
         "timeline": _part(lambda: _picture(found)),
         "automaton": _part(lambda: _automaton(query, offered, options)),
-        "plan": _part(lambda: {"text": visible(str(found.explanation()), keep="\n")}),
+        "plan": _part(lambda: {"text": visible(query.explain(offered.events, **options), keep="\n")}),
         "why": _part(lambda: _why(query, offered, options, ask.at)),
     }
+
+
+def engine_for(events: pa.Table) -> EngineOptions:
+    name = "reference" if events.num_rows <= _FEW else "auto"
+    return EngineOptions(name, time_limit=10, memory_limit="1 GB", match_limit=50_000)
 
 
 def _options(ask: Ask, offered: Offered) -> dict[str, Any]:

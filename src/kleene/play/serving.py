@@ -29,6 +29,7 @@ def playground(
             hint="Leave --port out: a free one is taken.",
         ) from None
     try:
+        worker.start()
         yield server
     finally:
         server.server_close()

@@ -41,6 +41,10 @@ class Worker:
                 return {"superseded": True}
             return self._asked(ask)
 
+    def start(self) -> None:
+        """Starts the process, so that the first question need not wait for it."""
+        self._started()
+
     def _asked(self, ask: Ask) -> dict[str, Any]:
         try:
             pipe = self._started()
