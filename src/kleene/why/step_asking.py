@@ -32,14 +32,14 @@ class _StepAnswer:
         assert isinstance(asked.query, AnalyzedSteps)
         self.asked, self.query = asked, asked.query
         automaton = steps_automaton(self.query)
-        self.states = States(automaton)
+        self.states = States(self.query, automaton)
         self.conditions = Conditions(self.query, automaton, asked.events)
         self.text = steps_text(self.query.definition)
 
     def made(self, max_events: int, limits: Limits) -> Why:
         if self.asked.question.combination is not None:
             return self._of_combination(limits)
-        tally = StepTally(self.query)
+        tally = StepTally(self.query, self.states)
 
         def walk(partition: Partition, findings: Findings) -> None:
             StepWalk(self._partition(partition), findings, tally).follow()
@@ -82,7 +82,7 @@ class _StepAnswer:
     ) -> tuple[tuple[Ending, ...], tuple[str, ...]]:
         """Whether the complete match is given out, or which other match dropped it."""
         findings = Findings(limits, frozenset())
-        walk = StepWalk(partition, findings, StepTally(self.query))
+        walk = StepWalk(partition, findings, StepTally(self.query, self.states))
         walk.follow()
         if any(match.bound == partition.told(bound) for match in findings.matches):
             return (Ending(Kind.MATCH, match=1),), ()

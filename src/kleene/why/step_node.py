@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kleene.engine.steps.conditions import Bound
-from kleene.ir.expr import Expr
 from kleene.why.model import Check, Ending, Event, Step, Try
-
-Key = tuple[str, Expr]
-"""A predicate where it stands: the name of its step, and the predicate."""
 
 
 @dataclass(slots=True)
@@ -47,6 +43,8 @@ class Late:
 
 @dataclass(slots=True)
 class StepNode:
+    """`refused_by` are the numbers of the predicates that refused it an event."""
+
     number: int
     parent: int | None
     bound: Bound
@@ -54,7 +52,7 @@ class StepNode:
     endings: list[Ending] = field(default_factory=list)
     near: list[Near] = field(default_factory=list)
     late: list[Late] = field(default_factory=list)
-    refused_by: set[Key] = field(default_factory=set)
+    refused_by: set[int] = field(default_factory=set)
     went_on: bool = False
     is_complete: bool = False
     is_told: bool = False

@@ -1,5 +1,4 @@
-"""The events of one partition of a pattern in steps, and what can be asked of them: moves, bounds, and what stands
-against a move.
+"""The events of one partition of a pattern in steps, and what can be asked of them: moves, and what is against them.
 
 An event is known by its place in the table, which is in order. The moves are those of the automaton, in code of their
 own, so that they can be held against the interpreter's.
@@ -13,25 +12,17 @@ from math import inf
 from typing import Any
 
 from kleene.analysis.steps import AnalyzedSteps
-from kleene.automaton.model import AllOf, Defined, Edge, Formula, FormulaClass, Move, NotFormula, SoonAfter, parts_of
-from kleene.automaton.steps import class_of
+from kleene.automaton.model import AllOf, Defined, Edge, Formula, Move, NotFormula, SoonAfter, parts_of
 from kleene.engine.events import window_size
 from kleene.engine.steps.conditions import Bound, Conditions, StepBindings
-from kleene.errors import ExecutionError
 from kleene.ir import expr as ir
 from kleene.ir.options import Window, WindowUnit
 from kleene.ir.text import window_text
-from kleene.why import checking
 from kleene.why.checking import decided, made_check
 from kleene.why.model import Bound as ToldBound
 from kleene.why.model import Check, Ending, Event, Kind, Try
 from kleene.why.partition import Partition
-from kleene.why.step_states import States
-
-
-def until_of(label: str) -> str:
-    """What the automaton calls the until condition of a step or group."""
-    return f"until {label}"
+from kleene.why.step_states import Part, States
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +63,13 @@ class Moves:
 
 @dataclass(slots=True)
 class StepPartition:
-    """`base` has the events by number; `results` are those of predicates that need nothing but one event."""
+    """`base` has the events by number; `known` are the checks of one event, which many runs ask for."""
 
     base: Partition
     states: States
     conditions: Conditions
-    results: dict[tuple[ir.Expr, int], bool | ExecutionError | None] = field(default_factory=dict)
+    known: dict[int, Check] = field(default_factory=dict)
+    known_place: int = -1
     number_of: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -153,9 +145,11 @@ class StepPartition:
         return next((name for name in names if self.conditions.satisfies(name, place, bound)), None)
 
     def _holds(self, formula: Formula, place: int, bound: Bound, but_for: Kind | None) -> bool:
+        if but_for is None:
+            return self.conditions.holds(formula, place, bound)
         parts = parts_of(formula)
         if but_for is Kind.NEGATION:
-            forbids = [NotFormula(Defined(negation.name)) for negation in self.query.negations]
+            forbids = [NotFormula(Defined(name)) for name in self.states.negations]
             parts = tuple(part for part in parts if part not in forbids)
         elif but_for in (Kind.GAP, Kind.SINCE):
             parts = tuple(part for part in parts if not isinstance(part, SoonAfter))
@@ -210,26 +204,31 @@ class StepPartition:
 
     # --- reasons -----------------------------------------------------------------------------------------------------
 
-    def result(self, part: ir.Expr, place: int, bound: Bound) -> bool | ExecutionError | None:
-        if class_of(part) is not FormulaClass.SINGLE_EVENT:
-            return decided(part, StepBindings(self.conditions, place, bound))
-        if (part, place) not in self.results:
-            self.results[part, place] = decided(part, StepBindings(self.conditions, place, ()))
-        return self.results[part, place]
+    def holds(self, part: Part, place: int, bound: Bound) -> bool:
+        """Whether the predicate holds, for counts."""
+        return decided(part.predicate, StepBindings(self.conditions, place, () if part.is_alone else bound)) is True
 
     def checks(self, name: str, place: int, bound: Bound) -> tuple[Check, ...]:
         """The predicates of a step, a negation or an until condition, decided for the event."""
-        condition = self.conditions.said(name)
-        bindings = StepBindings(self.conditions, place, bound)
+        if place != self.known_place:
+            self.known, self.known_place = {}, place
+        return tuple(self._check(part, place, bound) for part in self.states.parts_of(name))
 
-        def row_of(part: ir.Expr) -> int | None:
-            if not isinstance(part, ir.Attribute):
+    def _check(self, part: Part, place: int, bound: Bound) -> Check:
+        if part.number in self.known:
+            return self.known[part.number]
+        bindings = StepBindings(self.conditions, place, () if part.is_alone else bound)
+
+        def row_of(node: ir.Expr) -> int | None:
+            if not isinstance(node, ir.Attribute):
                 return None
-            places = [place] if part.variable is None else bindings.rows_of(part.variable)
+            places = [place] if node.variable is None else bindings.rows_of(node.variable)
             return self.row(places[-1]) if places else None
 
-        parts = () if condition is None else tuple(checking.parts_of(condition))
-        return tuple(made_check(part, bindings, self.result(part, place, bound), row_of) for part in parts)
+        check = made_check(part.predicate, bindings, decided(part.predicate, bindings), row_of)
+        if part.is_alone:
+            self.known[part.number] = check
+        return check
 
     def tried(self, state: int, bound: Bound, place: int) -> Try:
         """The event tried for the step that the cell waits for."""
@@ -258,13 +257,12 @@ class StepPartition:
                 return Ending(self.states.bound_kind(state), event, variable=own, after=last, bound=window_text(window))
             case NotFormula(part=Defined(variable=name) | AllOf(parts=(Defined(variable=name), *_))):
                 checks = self.checks(name, place, bound)
-                for label, _ in self.query.untils:
-                    if name == until_of(label):
-                        return Ending(Kind.UNTIL, event, checks, label)
+                if name in self.states.untils:
+                    return Ending(Kind.UNTIL, event, checks, self.states.untils[name])
                 if name == own and move is Move.IGNORE:
                     return Ending(Kind.NEXT_MATCH, event, checks, name)
-                is_negation = any(negation.name == name for negation in self.query.negations)
-                return Ending(Kind.NEGATION if is_negation else Kind.GREEDY, event, checks, name)
+                kind = Kind.NEGATION if name in self.states.negations else Kind.GREEDY
+                return Ending(kind, event, checks, name)
         return None
 
     def dead_ends(self, moves: Moves, bound: Bound, place: int) -> list[Ending]:

@@ -1,18 +1,50 @@
-"""What the states of a pattern in steps mean to a run, whatever the events: found once for all partitions."""
+"""What the states and conditions of a pattern in steps mean to a run, whatever the events: found once for all."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
-from kleene.automaton.model import Edge, Move
-from kleene.automaton.steps import StepsAutomaton
+from kleene.analysis.steps import AnalyzedSteps
+from kleene.automaton.model import Edge, FormulaClass, Move
+from kleene.automaton.steps import StepsAutomaton, class_of
+from kleene.ir.expr import Expr
+from kleene.why.checking import parts_of
 from kleene.why.model import Kind
 
 
+def until_of(label: str) -> str:
+    """What the automaton calls the until condition of a step or group."""
+    return f"until {label}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A predicate of a condition; `is_alone` says that it needs nothing but one event. Its number is its name."""
+
+    number: int
+    predicate: Expr
+    is_alone: bool
+
+
 class States:
-    def __init__(self, steps: StepsAutomaton) -> None:
+    def __init__(self, query: AnalyzedSteps, steps: StepsAutomaton) -> None:
         self.steps, self.automaton = steps, steps.automaton
         self.open_after = dict(steps.open_after)
+        self.negations = frozenset(negation.name for negation in query.negations)
+        self.untils = {until_of(label): label for label, _ in query.untils}
+        said = dict(query.conditions) | {until_of(label): until for label, until in query.untils}
+        self.parts: dict[str, tuple[Part, ...]] = {}
+        for name, condition in said.items():
+            count = sum(map(len, self.parts.values()))
+            self.parts[name] = tuple(
+                Part(count + number, part, class_of(part) is FormulaClass.SINGLE_EVENT)
+                for number, part in enumerate(parts_of(condition))
+            )
+
+    def parts_of(self, name: str) -> tuple[Part, ...]:
+        """The predicates of a step, a negation or an until condition."""
+        return self.parts.get(name, ())
 
     @cached_property
     def reached(self) -> list[list[int]]:

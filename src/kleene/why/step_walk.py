@@ -126,7 +126,7 @@ class StepWalk:
             self.tally.tries += 1
             tried = self.partition.tried(state, run.bound, place)
             if not tried.wanted:
-                self.tally.tried(self.partition, tried.variable, place, run.bound)
+                self.tally.tried(tried.variable, self.partition.row(place), tried.checks)
             self._count_untils(state, run.bound, place)
             if tried not in tries:
                 tries.append(tried)
@@ -137,22 +137,26 @@ class StepWalk:
 
     def _count_untils(self, state: int, bound: Bound, place: int) -> None:
         take = self.states.take(state)
-        for part in () if take is None else parts_of(take.formula):
+        for part in () if take is None or not self.states.untils else parts_of(take.formula):
             if isinstance(part, NotFormula) and isinstance(part.part, Defined):
                 name = part.part.variable
-                if name not in {component.name for component in self.query.components}:
-                    self.tally.tried(self.partition, name, place, bound)
+                if name in self.states.untils:
+                    self.tally.tried(name, self.partition.row(place), self.partition.checks(name, place, bound))
 
     def _count_negation(self, run: _Run, place: int) -> None:
         if run.bound:
             for name in self.states.open_after[self.query.components[run.bound[-1][0]].name]:
                 if self.partition.is_of_type(name, place):
-                    self.tally.tried(self.partition, name, place, run.bound)
+                    checks = self.partition.checks(name, place, run.bound)
+                    self.tally.tried(name, self.partition.row(place), checks)
 
     def _note_refusal(self, run: _Run, state: int, place: int, tried: Try) -> None:
         node = self._nodes[run.bound]
-        node.refused_by.update((tried.variable, check.predicate) for check in tried.failed)
-        if not tried.wanted and len(tried.failed) + len(tried.objections) == 1:
+        if tried.wanted:
+            return
+        parts = zip(self.states.parts_of(tried.variable), tried.checks, strict=True)
+        node.refused_by.update(part.number for part, check in parts if not check.holds)
+        if len(tried.failed) + len(tried.objections) == 1:
             take = self.states.take(state)
             would = take is not None and self.partition.reaches_final(take.target, place, run.bound)
             near = Near(tried, self.partition.event(place), would)
