@@ -91,7 +91,7 @@ ARROWS = {
         "why",
     },
     "play": {"api", "found", "options", "datasets", "errors", "markup", "show", "visible"},
-    "report": {"found", "plot", "why", "markup", "files", "errors", "show", "visible"},
+    "report": {"api", "found", "plot", "why", "markup", "files", "errors", "show", "visible"},
     "markup": {"errors", "show", "visible"},
     "plot": {
         "api",

@@ -6,7 +6,7 @@ import importlib
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,13 @@ def make_source(events: object, what: str, mentioned: Container[str] | None) -> 
     types = ((field.name, field.type) for field in source.columns)
     ordered = frozenset(name for name, type_ in types if pa.types.is_dictionary(type_) and type_.ordered)
     return _with_unique_names(replace(source, ordered=ordered | source.ordered), what, mentioned)
+
+
+def held(events: Any) -> Any:
+    """The events as something that can be read more than once."""
+    if isinstance(events, Mapping):
+        return {name: held(part) for name, part in events.items()}
+    return events.read_all() if isinstance(events, pa.RecordBatchReader) else events
 
 
 def _unreadable(events: object, what: str, error: Exception) -> SchemaError:

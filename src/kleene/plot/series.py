@@ -9,7 +9,6 @@ import numpy as np
 
 from kleene.markup.themes import LIGHT, Theme
 from kleene.plot.drawing import Drawing, Size, counted, left_out, variable_entries
-from kleene.plot.finding import Sight
 from kleene.plot.forbidden import Forbidden
 from kleene.plot.seen import Array, numbers_of, short_text
 from kleene.plot.sheet import (
@@ -23,12 +22,16 @@ from kleene.plot.sheet import (
     legend_height,
     look_of,
     mark_size,
+    number_text,
     range_of,
     set_time_axis,
+    text_width,
+    value_ticks,
 )
+from kleene.plot.sight import Sight
 from kleene.plot.thinning import drawn_matches, plural, selected_places, sentence, spread, thinned
 
-_PANEL, _TITLE, _AXIS, _TICKS, _BETWEEN = 150.0, 24.0, 44.0, 52.0, 16.0
+_PANEL, _TITLE, _AXIS, _TICKS, _BETWEEN = 150.0, 24.0, 44.0, 40.0, 16.0
 _NARROW, _MOST_SHADED = 280.0, 40
 """A panel is at least so wide, and has at most so many shaded spans."""
 
@@ -128,6 +131,8 @@ class _Series:
         clock = self.sight.seen.clock
         shown = np.concatenate([panel.points for panel in self.panels] or [np.empty(0, np.int64)])
         low, high = range_of(clock.values[shown])
+        labels = [number_text(tick) for panel in self.panels for tick in self._ticks(panel)]
+        left = max([_TICKS, *(text_width(label) + 8 for label in labels)])
         wide = (self.width - 2 * MARGIN - _BETWEEN * (self.columns - 1)) / self.columns
         for number, panel in enumerate(self.panels):
             row, column = divmod(number, self.columns)
@@ -135,24 +140,28 @@ class _Series:
             y = top + row * (room + self._title)
             is_lowest = number + self.columns >= len(self.panels)
             if panel.label:
-                sheet.write(x + _TICKS, y + self._title / 2, panel.label, weight="bold", gid="key")
-            axes = sheet.axes(x + _TICKS, y + self._title, wide - _TICKS, room - _BETWEEN * 0.6)
+                sheet.write(x + left, y + self._title / 2, panel.label, weight="bold", gid="key")
+            axes = sheet.axes(x + left, y + self._title, wide - left, room - _BETWEEN * 0.6)
             set_time_axis(axes, clock, low, high, labels=is_lowest)
             self._draw_panel(axes, theme, panel)
             if is_lowest:
                 axes.set_xlabel(clock_label(clock), color=theme.pale)
         sheet.caption(caption_lines(self.caption, self.width))
 
+    def _ticks(self, panel: _Panel) -> list[float]:
+        return value_ticks(*range_of(self.values[panel.points]))
+
     def _draw_panel(self, axes: Any, theme: Theme, panel: _Panel) -> None:
         seen, values = self.sight.seen, self.values
         times = seen.clock.values + epoch_shift(seen.clock)
         axes.grid(axis="y", color=theme.grid, linewidth=0.8)
         axes.set_axisbelow(True)
-        axes.locator_params(axis="y", nbins=4)
+        ticks = self._ticks(panel)
+        axes.set_yticks(ticks, [number_text(tick) for tick in ticks])
         axes.xaxis.get_offset_text().set_color(theme.pale)
-        axes.yaxis.get_offset_text().set_color(theme.pale)
+        how = {"color": theme.variable_1, "alpha": min(0.09, 0.2 / _depth(panel.spans)), "linewidth": 0}
         for first, last in panel.spans.tolist():
-            axes.axvspan(times[first], times[last], color=theme.variable_1, alpha=0.10, linewidth=0, gid="span")
+            axes.axvspan(times[first], times[last], gid="span", **how)
         axes.plot(times[panel.points], values[panel.points], "-", color=theme.line, linewidth=1.1, gid="series")
         others = panel.points[~selected_places(seen, panel.matches)[panel.points]]
         dots = 0.0 if panel.hidden else 3.0  # what is thinned is a line alone
@@ -169,3 +178,9 @@ class _Series:
             at = np.array(list(places_), np.int64)
             how = {"color": color, "markersize": size, "markeredgecolor": theme.paper, "markeredgewidth": size / 9}
             axes.plot(times[at], values[at], marker, gid=f"selected variable-{number + 1}", clip_on=False, **how)
+
+
+def _depth(spans: Array) -> int:
+    """How many spans lie over one another, at most: each is the paler for it, so that marks can be seen."""
+    firsts, lasts = np.sort(spans[:, 0]), np.sort(spans[:, 1])
+    return int((np.searchsorted(firsts, firsts, side="right") - np.searchsorted(lasts, firsts)).max(initial=1))

@@ -70,6 +70,7 @@ class Sheet:
         self.layer.text(x, y, text, **how)
 
     def axes(self, left: float, top: float, width: float, height: float, gid: str = "panel") -> Any:
+        width, height = max(width, 10.0), max(height, 10.0)
         bounds = (left / self.width, 1 - (top + height) / self.height, width / self.width, height / self.height)
         made = self.figure.add_axes(bounds, zorder=1)
         made.set_gid(gid)
@@ -132,6 +133,22 @@ def set_time_axis(axes: Any, clock: Clock, low: float, high: float, labels: bool
         axes.tick_params(labelbottom=False)
         axes.xaxis.get_offset_text().set_visible(False)
     axes.xaxis.get_offset_text().set_size("small")
+
+
+def number_text(value: float) -> str:
+    """A tick as a reader writes numbers."""
+    return f"{value:,.10g}" if abs(value) < 1e9 else f"{value:.3g}"
+
+
+def value_ticks(low: float, high: float) -> list[float]:
+    """A few round numbers from the lowest value to the highest."""
+    from matplotlib.ticker import MaxNLocator
+
+    if not low <= high:
+        return []
+    pad = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
+    ticks = [float(tick) for tick in MaxNLocator(4).tick_values(low - pad, high + pad)]
+    return [tick for tick in ticks if low - pad <= tick <= high + pad]
 
 
 def epoch_shift(clock: Clock) -> float:

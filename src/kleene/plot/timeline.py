@@ -10,7 +10,6 @@ import numpy as np
 
 from kleene.markup.themes import LIGHT, Theme
 from kleene.plot.drawing import Drawing, Size, counted, left_out, variable_entries
-from kleene.plot.finding import Sight
 from kleene.plot.forbidden import Forbidden, Stopped
 from kleene.plot.seen import Array, short_text
 from kleene.plot.sheet import (
@@ -28,6 +27,7 @@ from kleene.plot.sheet import (
     set_time_axis,
     text_width,
 )
+from kleene.plot.sight import Sight
 from kleene.plot.thinning import MOST_LANES, Lanes, lanes_of, plural, selected_places, sentence, thinned
 
 _STRIP, _LANE, _GAP = 24.0, 17.0, 10.0  # heights in pixels, where nothing else is asked for
