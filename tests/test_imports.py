@@ -90,6 +90,7 @@ ARROWS = {
         "visible",
         "why",
     },
+    "play": {"api", "found", "options", "datasets", "errors", "markup", "show", "visible"},
     "report": {"api", "found", "plot", "why", "markup", "files", "errors", "show", "visible"},
     "markup": {"errors", "show", "visible"},
     "plot": {
@@ -162,6 +163,7 @@ ARROWS = {
         "programs",
         "options",
         "files",
+        "play",
         "plot",
         "schema_text",
         "show",
@@ -199,6 +201,7 @@ HOMES = {
         "why",
         "found",
         "markup",
+        "play",
         "plot",
         "scanning",
         "spark",

@@ -148,8 +148,3 @@ def test_a_repeated_group_has_no_long_form() -> None:
     pattern = begin(begin("a", type="a").next("b", type="b")).one_or_more()
     with pytest.raises(kleene.UnsupportedError, match=r"repeats the group \(a, b\) has no long form"):
         pattern.match(events_of("a1 b1 a2 b2"), order_by="t", long=True)
-
-
-def test_why_is_refused_with_what_there_is_instead() -> None:
-    with pytest.raises(kleene.UnsupportedError, match="why does not follow the runs of patterns in steps"):
-        begin("a", type="a").why(events_of("a1"), order_by="t")

@@ -661,11 +661,6 @@ class Query:
                 "why follows runs in this process, over events in a table",
                 hint='Give it the events in question: df.where("tag = 7").toArrow(), or a file.',
             )
-        if is_steps(call.definition):
-            raise UnsupportedError(
-                "why does not follow the runs of patterns in steps",
-                hint="explain shows the automaton, and timeouts=True the runs whose time was over.",
-            )
         from kleene.why.asking import why_of
 
         return why_of(call, events, at, keys, max_events, max_runs, limit)

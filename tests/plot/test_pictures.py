@@ -205,6 +205,12 @@ def test_the_automaton_says_how_many_runs_came_where() -> None:
     assert {"4", "2"} <= set(texts(svg))
     steps = kleene.begin("a", type="A").next("b", type="B").plot(EVENTS, "automaton", order_by="t")
     assert groups(steps.svg())["state"] == 2
+    relaxed = kleene.begin("a", type="A").followed_by("b", type="B")
+    taken = [text for text in texts(relaxed.plot(EVENTS, "automaton", order_by="t").svg()) if "take: " in text]
+    reached = relaxed.why(EVENTS, order_by="t").reached
+    assert taken == [f"take: {one.runs} {'run' if one.runs == 1 else 'runs'}" for one in reached]
+    loop = kleene.begin("a", type="A").followed_by("b", type="B").one_or_more().optional()
+    assert "Σ is a count for all states of a variable together" in loop.plot(EVENTS, "automaton", order_by="t").caption
 
 
 def test_runs_that_a_negation_stopped_are_shown_where_it_counted() -> None:

@@ -105,11 +105,12 @@ def test_every_language_has_a_report(query: kleene.Query) -> None:
     assert f"<dt>matches</dt><dd>{len(found)}</dd>" in text
 
 
-def test_steps_have_a_report_that_says_what_it_lacks() -> None:
+def test_steps_have_a_report_with_their_near_misses() -> None:
     pattern = kleene.begin("a", type="Shelf").followed_by("b", type="Exit").partition_by("tag")
     text = report_html(pattern.find(EVENTS, order_by="t", engine=QUICK))
     Page(text)
     assert "<dt>matches</dt><dd>2</dd>" in text
+    assert "<dt>runs followed</dt>" in text
 
 
 def test_without_a_match_the_report_tells_what_nearly_matched() -> None:

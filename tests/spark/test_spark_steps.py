@@ -93,3 +93,17 @@ def test_a_pattern_without_a_window_is_refused_on_a_stream(spark: SparkSession) 
 
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@pytest.mark.parametrize("following", ["x1@10", "x1@11", "x1@40"])
+def test_a_run_that_a_match_drops_between_events_times_out_on_a_stream_as_on_a_table(following: str) -> None:
+    """The match of a1 is given out at 10 and drops the run of a2, whose time would have been over at 11."""
+    pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester came after PySpark 4.0")
+    pattern = kleene.begin("a", type="a").followed_by("b", type="b").where("price > LAST(a.price)")
+    pattern = pattern.not_followed_by("n", type="n").within(10).after_match("skip_past_last_event")
+    events = events_of(f"a1=1@0 a2=9@1 b1=5@2 {following}")
+    table, plan = prepare(call_of(pattern.definition, order_by="t", timeouts=True, engine="reference"), events)
+    expected = rows_of(run(plan, table))
+    assert any("'timed_out': True" in row for row in expected) is (following != "x1@10")
+    for seed in range(4):
+        assert rows_of(matched_on_stream(plan, table, Random(seed))) == expected

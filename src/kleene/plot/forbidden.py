@@ -75,7 +75,7 @@ def _stopped(sight: Sight, why: Why | None) -> list[Stopped]:
     number = {name: at for at, name in enumerate(sight.seen.matches.variables)}
     found = []
     for miss in () if why is None else why.misses:
-        if miss.kind is Kind.NEGATION and miss.by is not None:
+        if miss.kind is Kind.NEGATION and miss.by is not None and miss.would_match:
             bound = [(event.row, number.get(name, 0)) for name, events in miss.bound for event in events]
             places = tuple(int(place_of[row]) for row, _ in bound)
             found.append(Stopped(places, tuple(variable for _, variable in bound), int(place_of[miss.by.row])))

@@ -26,18 +26,17 @@ from kleene.why.model import Kind
 
 MOST_EVENTS, MOST_RUNS, MOST_TOLD = 20_000, 20_000, 100
 _SUM = "Σ "
-WITHOUT_STEPS = "runs of patterns in steps are not followed, so that nothing is counted"
 
 
-def why_for(call: Call, events: Any, most_events: int = MOST_EVENTS, most_runs: int = MOST_RUNS) -> Why | None:
-    """What became of the events; None for patterns in steps, whose runs are not followed."""
-    return None if is_steps(call.definition) else why_of(call, events, None, None, most_events, most_runs, MOST_TOLD)
+def why_for(call: Call, events: Any, most_events: int = MOST_EVENTS, most_runs: int = MOST_RUNS) -> Why:
+    """What became of the events."""
+    return why_of(call, events, None, None, most_events, most_runs, MOST_TOLD)
 
 
-def automaton_picture(plan: Plan, why: Why | None, theme: str, size: Size) -> Picture:
+def automaton_picture(plan: Plan, why: Why, theme: str, size: Size) -> Picture:
     automaton = drawn_automaton(plan)
-    counts = Counts() if why is None else _counts(automaton, why)
-    caption = _caption(why, any(_SUM in text for text in counts.states.values()))
+    counts = _counts(automaton, why, is_steps(plan.query.definition))
+    caption = _caption(why, any(_SUM in text for text in (*counts.states.values(), *counts.edges.values())))
     drawn = automaton_svg(automaton, Counts(counts.states, counts.edges, (caption,)))
     scene = scene_of(drawn)
     width = size[0] if size[0] else int(scene.width) + 1
@@ -50,21 +49,21 @@ def automaton_picture(plan: Plan, why: Why | None, theme: str, size: Size) -> Pi
     return Picture("automaton", caption, theme, (width, height), svg, png)
 
 
-def _caption(why: Why | None, has_sums: bool) -> str:
-    if why is None:
-        return WITHOUT_STEPS
+def _caption(why: Why, has_sums: bool) -> str:
     matches = plural(sum(one.runs for one in why.ended if one.name == Kind.MATCH), "match", "matches")
     looked = f"{matches} among {plural(why.events, 'event')}; {plural(why.runs_followed, 'run')} followed"
-    sums = ["Σ is the count of a variable, whose states stand for it together"] if has_sums else []
+    sums = ["Σ is a count for all states of a variable together"] if has_sums else []
     return "; ".join([looked, *sums, *(note for note in why.notes if not note.endswith("are told"))])
 
 
-def _counts(automaton: Automaton, why: Why) -> Counts:
+def _counts(automaton: Automaton, why: Why, is_of_steps: bool) -> Counts:
     reached = {one.name: one.runs for one in why.reached}
     matches = sum(one.runs for one in why.ended if one.name == Kind.MATCH)
     final = {automaton.final: _short(matches)}
     if has_plain_edges(automaton):
         return Counts(_at_states(automaton, reached) | final)
+    if is_of_steps:
+        return Counts(final, _at_takes(automaton, reached))
     return Counts(final, _at_edges(automaton, reached))
 
 
@@ -90,6 +89,29 @@ def _at_edges(automaton: Automaton, reached: Mapping[str, int]) -> dict[tuple[in
             if own is not None:
                 found[number, edge.move] = plural(own, "run")
     return found
+
+
+def _at_takes(automaton: Automaton, reached: Mapping[str, int]) -> dict[tuple[int, Move], str]:
+    """Runs of a pattern in steps are counted by step; cells of a step that are alike have one count together."""
+    cells = {
+        number: _step_states(state.name, state.variable, reached)
+        for number, state in enumerate(automaton.states)
+        if state.variable is not None and automaton.edge(number, Move.TAKE) is not None
+    }
+    times = Counter(cells.values())
+    return {
+        (number, Move.TAKE): (_SUM if times[own] > 1 else "") + plural(sum(reached[one] for one in own), "run")
+        for number, own in cells.items()
+    }
+
+
+def _step_states(cell: str, step: str, reached: Mapping[str, int]) -> tuple[str, ...]:
+    """What is counted of a cell such as b, b[1] or b[i]; in a repeated group, b stands for all of its events."""
+    numbered = cell[len(step) :]
+    first, later = f"{step}[1]", f"{step}[i]"
+    if step in reached:
+        return (step,)
+    return (first,) if numbered.startswith("[1]") else (later,) if numbered.startswith("[") else (first, later)
 
 
 def _short(count: int) -> str:

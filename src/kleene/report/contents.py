@@ -15,7 +15,7 @@ from kleene.markup.folding import explanation_html
 from kleene.markup.highlight import highlighted
 from kleene.markup.tables import cells_of, first_rows
 from kleene.plot.figures import check_installed
-from kleene.plot.states import WITHOUT_STEPS, automaton_picture, why_for
+from kleene.plot.states import automaton_picture, why_for
 from kleene.report.page import Rows, Section, page_html, region_html
 from kleene.visible import visible
 from kleene.why.answer import Why
@@ -52,11 +52,7 @@ def report_html(found: Found, title: str | None = None, y: str | None = None) ->
     timeline = found.plot(size=_WIDE)
     counts = [("events", f"{len(seen):,}"), ("matches", f"{matches:,}")]
     counts += [("keys", f"{len(seen.keys):,}")] if seen.keys.names else []
-    counts += (
-        []
-        if why is None
-        else [("runs followed", f"{why.runs_followed:,}"), ("near misses told", f"{len(why.misses):,}")]
-    )
+    counts += [("runs followed", f"{why.runs_followed:,}"), ("near misses told", f"{len(why.misses):,}")]
     sections = [
         Section("query", "Query", f'<pre class="kleene-query">{highlighted(text)}</pre>'),
         Section("matches", "Matches", _matches_html(found, matches)),
@@ -112,15 +108,13 @@ def _distribution(found: Found, matches: int) -> Iterator[Section]:
         yield Section("counts", "How long, and when", f'<div class="pair">{pair}</div>{over}')
 
 
-def _automaton_html(found: Found, why: Why | None) -> str:
+def _automaton_html(found: Found, why: Why) -> str:
     plan = prepare(found.call(), found.events)[1]
     picture = automaton_picture(plan, why, "light", (0, None))
     return region_html("The automaton, with how many runs came where", _figure(picture), "wide")
 
 
-def _why_html(why: Why | None) -> str:
-    if why is None:
-        return f"<p>{escape(WITHOUT_STEPS.capitalize())}.</p>"
+def _why_html(why: Why) -> str:
     names = ("variable", "asked", "events asked", "passed", "runs stopped")
     rows = [
         [row["variable"], row["predicate"], row["events"], row["passed"], "–" if row["is_type"] else row["stopped"]]
@@ -133,9 +127,7 @@ def _why_html(why: Why | None) -> str:
     )
 
 
-def _misses_html(why: Why | None) -> str:
-    if why is None:
-        return f"<p>{escape(WITHOUT_STEPS.capitalize())}.</p>"
+def _misses_html(why: Why) -> str:
     if not why.misses:
         return "<p>No run failed by one thing only.</p>"
     names = ("key", "bound so far", "what was missing", "else a match")

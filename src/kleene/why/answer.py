@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from kleene.visible import visible
+from kleene.why.counts import Counts
+from kleene.why.findings import Findings
 from kleene.why.model import Count, Match, NearMiss, PredicateCount, Run
+from kleene.why.question import Question
+from kleene.why.scope import Looked
 from kleene.why.tables import ending_table, match_table, near_miss_table, predicate_table, state_table, step_table
 from kleene.why.text import answer_text
 
@@ -66,3 +71,29 @@ class Why:
     def matches(self) -> pa.Table:
         """The matches among the events that were looked at: a row for each event that they selected."""
         return match_table(self.found)
+
+
+def answer_of(
+    text: str,
+    counts: Counts,
+    looked: Looked,
+    findings: Findings,
+    runs: tuple[Run, ...],
+    notes: Sequence[str],
+    question: Question,
+) -> Why:
+    """The answer of a walk; `text` is the query."""
+    return Why(
+        text,
+        counts.events,
+        len(looked.partitions),
+        counts.runs,
+        counts.predicates(),
+        counts.states(),
+        counts.endings(),
+        tuple(findings.nearest()),
+        runs,
+        tuple(findings.matches),
+        tuple(notes),
+        has_runs=question.is_about_some,
+    )

@@ -30,7 +30,8 @@ def operands_of(predicate: ir.Expr) -> Iterator[ir.Expr]:
     waiting = [predicate]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, _OPERANDS) or (isinstance(node, ir.PythonCall) and node.vectorized):
+        is_part = isinstance(node, ir.RowFunction) and node is not predicate  # else its value is the result
+        if is_part or isinstance(node, _OPERANDS) or (isinstance(node, ir.PythonCall) and node.vectorized):
             if node not in seen:
                 seen.add(node)
                 yield node

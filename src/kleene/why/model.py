@@ -31,6 +31,13 @@ class Kind(StrEnum):
     ORDER = "order"
     ANCHOR = "anchor"
     NEXT_MATCH = "next match"  # skip_till_next_match may not pass over an event that fits
+    UNTIL = "until"  # the until condition of a step, or of a group around it, holds
+    GREEDY = "greedy"  # a greedy step before would take the event
+    GAP = "gap"  # too long after the event before, inside a repetition
+    SINCE = "since previous"  # too long after the event before
+    DROPPED = "dropped"  # a match that was given out before it was complete skips what began there
+    PLACE = "place"  # the pattern wants another step there
+    INCOMPLETE = "incomplete"
     NOT_BEGUN = "not begun"
     NOT_SEEN = "not seen"  # no run was waiting when the event came
 
@@ -71,20 +78,45 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
-    """An event tried for a variable: `move` is begin, take or, of a row pattern, row.
+class Ending:
+    """How a run ended, or what stands against an event.
 
-    `wanted` are the types it is not of; without them, the checks are all there is to say.
+    `by` is the event that did it; `checks` are those that say so, `variable` the negation, `match` the winner. Of a
+    pattern in steps, `variable` is the step or group whose bound, until or greedy it is, or the steps that the run was
+    waiting for; `after` is the event that `by` is too far from, and `bound` how far it may be.
+    """
+
+    kind: Kind
+    by: Event | None = None
+    checks: tuple[Check, ...] = ()
+    variable: str | None = None
+    match: int | None = None
+    after: Event | None = None
+    bound: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """An event tried for a variable: `move` is begin, take, step (of a pattern in steps) or row (of a row pattern).
+
+    `wanted` are the types it is not of; without them, the checks are all there is to say. `objections` are what else
+    stands against it, in a pattern in steps: until, greedy, gap and since previous.
     """
 
     move: str
     variable: str
     wanted: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    objections: tuple[Ending, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether the event is what the variable wants, whatever else stands against it."""
+        return not self.wanted and all(check.holds for check in self.checks)
 
     @property
     def holds(self) -> bool:
-        return not self.wanted and all(check.holds for check in self.checks)
+        return self.fits and not self.objections
 
     @property
     def failed(self) -> tuple[Check, ...]:
@@ -102,17 +134,6 @@ class Step:
     tries: tuple[Try, ...]
     ignored: bool = False
     bound: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """`by` is the event that did it; `checks` are those that say so, `variable` the negation, `match` the winner."""
-
-    kind: Kind
-    by: Event | None = None
-    checks: tuple[Check, ...] = ()
-    variable: str | None = None
-    match: int | None = None
 
 
 Bound = tuple[tuple[str, tuple[Event, ...]], ...]
@@ -139,7 +160,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """A run that failed by one thing only: a predicate, the window, contiguity, a negation or HAVING.
+    """A run that failed by one thing only: a predicate, the window, contiguity, a negation, HAVING or an objection.
 
     `event` is the one that was tried for `variable`, and `by` the one that did it, where that is another. With
     `would_match`, the run would have been a match but for this.
@@ -154,6 +175,7 @@ class NearMiss:
     by: Event | None
     check: Check | None
     would_match: bool
+    objection: Ending | None = None
 
 
 @dataclass(frozen=True, slots=True)

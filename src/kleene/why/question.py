@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,33 @@ def chosen_positions(question: Question, table: pa.Table, schema: EventSchema) -
     check_rows(rows, table.num_rows)
     wanted = set(rows)
     return frozenset(place for place, row in enumerate(table.column(ROW).to_pylist()) if row in wanted)
+
+
+def chosen_places(
+    question: Question,
+    table: pa.Table,
+    schema: EventSchema,
+    partitions: Sequence[Sequence[int]],
+    shown_key: Callable[[int], str],
+) -> tuple[frozenset[int], list[str]]:
+    """The places of the events whose runs are told, of keys all their events; and what is to be said of them."""
+    if not question.is_about_some:
+        return frozenset(), []
+    notes: list[str] = []
+    chosen = frozenset(range(table.num_rows))
+    if question.rows is not None or question.filter is not None:
+        chosen = chosen_positions(question, table, schema)
+        if question.filter is not None and not chosen:
+            notes.append(f"no event passes the filter {printable(question.filter)}")
+    if question.keys is not None:
+        of_keys: set[int] = set()
+        for key in question.keys:
+            found = [part for part in partitions if is_key(table, part[0], key)]
+            if not found:
+                raise no_such_key(key, [shown_key(part[0]) for part in partitions])
+            of_keys.update(place for part in found for place in part)
+        chosen &= of_keys
+    return chosen, notes
 
 
 def check_rows(rows: Sequence[int], count: int) -> None:

@@ -17,14 +17,14 @@ from kleene.engine.inputs import open_rows
 from kleene.engine.needs import columns_read
 from kleene.engine.row_reference import PartitionMatcher
 from kleene.engine.rows import plain_columns, row_partitions, sorted_rows, with_computed_keys
-from kleene.errors import UnsupportedError, printable
+from kleene.errors import UnsupportedError
 from kleene.ir.evaluate import text_of
 from kleene.ir.options import Selection
 from kleene.ir.query import QueryDefinition
 from kleene.ir.row_text import row_query_text
-from kleene.why.answer import Why
+from kleene.why.answer import Why, answer_of
 from kleene.why.findings import Findings, Limits
-from kleene.why.question import ROW, Question, chosen_positions, filter_columns, is_key, no_such_key, read_question
+from kleene.why.question import ROW, Question, chosen_places, filter_columns, read_question
 from kleene.why.regex import RegexWalk
 from kleene.why.row_partition import RowPartition
 from kleene.why.row_tally import RowTally
@@ -74,20 +74,8 @@ class _RowAnswer:
         tally = RowTally(self.query)
         self._walk(looked, findings, tally)
         stopped = f"{TRIES_PER_RUN * self.limits.runs:,} tries, {TRIES_PER_RUN} times max_runs"
-        return Why(
-            row_query_text(self.query.definition),
-            tally.events,
-            len(looked.partitions),
-            tally.runs,
-            tally.predicates(),
-            tally.states(),
-            tally.endings(),
-            tuple(findings.nearest()),
-            tuple(findings.runs),
-            tuple(findings.matches),
-            (*notes, *looked.notes, *findings.notes(stopped)),
-            has_runs=self.question.is_about_some,
-        )
+        text, notes = row_query_text(self.query.definition), [*notes, *looked.notes, *findings.notes(stopped)]
+        return answer_of(text, tally, looked, findings, tuple(findings.runs), notes, self.question)
 
     def _walk(self, looked: Looked, findings: Findings, tally: RowTally) -> None:
         query, automaton = self.query, positions_of(self.query)
@@ -129,26 +117,14 @@ class _RowAnswer:
         return tuple((name, str(self.table.column(name)[place].as_py())) for name in self.query.partition_by)
 
     def _chosen(self) -> tuple[frozenset[int], list[str]]:
-        question, schema = self.question, self.query.schema
-        assert schema is not None
-        if not question.is_about_some:
-            return frozenset(), []
-        notes: list[str] = []
-        chosen = frozenset(range(self.table.num_rows))
-        if question.rows is not None or question.filter is not None:
-            chosen = chosen_positions(question, self.table, schema)
-            if question.filter is not None and not chosen:
-                notes.append(f"no event passes the filter {printable(question.filter)}")
-        if question.keys is not None:
-            of_keys: set[int] = set()
-            for key in question.keys:
-                found = [part for part in self.partitions if is_key(self.table, part[0], key)]
-                if not found:
-                    known = [", ".join(value for _, value in self._key(part[0])) for part in self.partitions]
-                    raise no_such_key(key, known)
-                of_keys.update(place for part in found for place in part)
-            chosen &= of_keys
-        return chosen, notes
+        assert self.query.schema is not None
+        return chosen_places(
+            self.question,
+            self.table,
+            self.query.schema,
+            self.partitions,
+            lambda place: ", ".join(value for _, value in self._key(place)),
+        )
 
     def _looked(self, chosen: frozenset[int]) -> Looked:
         definition, query = self.query.definition, self.query

@@ -107,8 +107,10 @@ def _steps(place: int, run: Run) -> Iterable[dict[str, Any]]:
 
 
 def _try(one: Try, step: Step) -> dict[str, Any]:
-    outcome = "selected" if one.holds else "other type" if one.wanted else "refused"
-    return {"move": one.move, "variable": one.variable, "outcome": outcome, "checks": _checks(one.checks)}
+    against = [objection.kind.value for objection in one.objections] if one.fits else []
+    outcome = "selected" if one.holds else "other type" if one.wanted else ": ".join(["refused", *against])
+    checks = [*one.checks, *(check for objection in one.objections for check in objection.checks)]
+    return {"move": one.move, "variable": one.variable, "outcome": outcome, "checks": _checks(checks)}
 
 
 def _ending(ending: Ending) -> dict[str, Any]:

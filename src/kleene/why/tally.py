@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from kleene.analysis.analyzed import AnalyzedQuery, Conjunct
 from kleene.automaton.model import FormulaClass
 from kleene.automaton.nfa import reads_alone
 from kleene.ir.expr import Position
+from kleene.why.counts import Counts
 from kleene.why.model import Count, PredicateCount
 from kleene.why.partition import Partition, Selected, Verdict
 
@@ -22,28 +22,14 @@ _ROLES = {
 }
 
 
-@dataclass(slots=True)
-class _Counted:
-    """The rows that a predicate was asked of, those that passed, and how often both was so."""
-
-    asked: set[int] = field(default_factory=set)
-    passed: set[int] = field(default_factory=set)
-    tries: int = 0
-    held: int = 0
-    stopped: int = 0
-
-
-class Tally:
-    """The counts of a whole walk, over all partitions that it looks at."""
+class Tally(Counts):
+    """The counts of a SASE query: its predicates by the variable and the move that they decide."""
 
     def __init__(self, query: AnalyzedQuery) -> None:
+        super().__init__((place, conjunct) for place, _, conjunct in places(query))
         self.query = query
-        self.events = 0
-        self.runs = 0
-        self.ends: Counter[str] = Counter()
         self._reached: Counter[str] = Counter()
         self._of_type: Counter[str] = Counter()
-        self._counted = {(place, conjunct): _Counted() for place, _, conjunct in places(query)}
 
     def look_at(self, partition: Partition) -> None:
         """Counts types, and decides the predicates that need nothing but one event, for all events."""
@@ -57,29 +43,15 @@ class Tally:
                     if partition.is_of_type(event, types):
                         selected = {name: (event,) * (1 + max(index.values(), default=0))}
                         verdict = partition.verdict(conjunct, selected, trying=name)
-                        self._note((name, move), verdict, partition.rows[event])
-
-    def _note(self, place: Place, verdict: Verdict, row: int) -> None:
-        counted = self._counted[(place, verdict.conjunct)]
-        counted.asked.add(row)
-        if verdict.holds:
-            counted.passed.add(row)
+                        self.note(((name, move), conjunct), partition.rows[event], verdict.holds)
 
     def tried(self, place: Place, verdicts: Sequence[Verdict], row: int) -> None:
         for verdict in verdicts:
-            self._note(place, verdict, row)
-            counted = self._counted[(place, verdict.conjunct)]
-            counted.tries += 1
-            counted.held += verdict.holds
+            self.note_try((place, verdict.conjunct), row, verdict.holds)
 
     def reached(self, run: Selected) -> None:
         self.runs += 1
         self._reached[state_name(self.query, run)] += 1
-
-    def stopped(self, by: Iterable[tuple[Place, Conjunct]]) -> None:
-        """A run went no further; each predicate that refused it an event counts once."""
-        for key in set(by):
-            self._counted[key].stopped += 1
 
     def predicates(self) -> tuple[PredicateCount, ...]:
         found: list[PredicateCount] = []
@@ -90,29 +62,11 @@ class Tally:
             found.append(PredicateCount(name, move, None, types, self.events, of_type, self.events, of_type, 0))
             for place, _, conjunct in places(self.query):
                 if place[0] == name:
-                    counted = self._counted[(place, conjunct)]
-                    found.append(
-                        PredicateCount(
-                            name,
-                            place[1],
-                            conjunct.expression,
-                            types,
-                            len(counted.asked),
-                            len(counted.passed),
-                            counted.tries,
-                            counted.held,
-                            counted.stopped,
-                        )
-                    )
+                    found.append(self.count((place, conjunct), name, place[1], conjunct.expression, types))
         return tuple(found)
 
     def states(self) -> tuple[Count, ...]:
         return tuple(Count(name, self._reached[name]) for name in state_names(self.query))
-
-    def endings(self) -> tuple[Count, ...]:
-        return tuple(
-            Count(name, runs) for name, runs in sorted(self.ends.items(), key=lambda item: (-item[1], item[0]))
-        )
 
 
 def places(query: AnalyzedQuery) -> Iterable[tuple[Place, tuple[str, ...], Conjunct]]:

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from kleene.why.answer import Why
 
 _MOST_MISSES, _MOST_RUNS, _MOST_STEPS = 10, 20, 40
-_MOVES = {"begin": "", "take": "later events", "complete": "all events", "forbid": "negation", "row": ""}
+_MOVES = {
+    "begin": "",
+    "take": "later events",
+    "complete": "all events",
+    "forbid": "negation",
+    "until": "until",
+    "step": "",
+    "row": "",
+}
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
@@ -66,6 +74,7 @@ def _columns(rows: Sequence[tuple[str, ...]], right: tuple[int, ...]) -> list[st
     """The cells under each other; the first line heads them."""
     first = max(len(cells[0]) for cells in rows[1:])
     widths = [first, *(max(len(cells[number]) for cells in rows) for number in range(1, len(rows[0])))]
+    widths[1] = max(widths[1], len(rows[0][0]) - first - 2)
     lines = [_line(cells, widths, right) for cells in rows[1:]]
     heading = rows[0][0].ljust(first + 2 + widths[1])
     rest = [cell.rjust(width) for cell, width in zip(rows[0][2:], widths[2:], strict=True)]
@@ -90,7 +99,8 @@ def _run_lines(why: Why) -> list[str]:
         lines.append("runs ended by: " + ", ".join(f"{count.name} {count.runs:,}" for count in ended))
     stopped = max(why.predicates, key=lambda count: count.stopped, default=None)
     if stopped is not None and stopped.predicate is not None and stopped.stopped:
-        text = predicate_text(stopped.predicate)
+        of_step = f" of {printable(stopped.variable)}" if stopped.move == "step" else ""
+        text = predicate_text(stopped.predicate) + of_step
         lines.append(f"most runs were stopped by {text}: {counted(stopped.stopped, 'run')}")
     return lines
 
@@ -129,6 +139,8 @@ def miss_text(miss: NearMiss) -> str:
         case Kind.HAVING:
             assert miss.check is not None
             return f"HAVING: {check_text(miss.check)}{end}"
+    if miss.objection is not None:
+        return f"{event} would be {variable}, but {objection_text(miss.objection)}{end}"
     assert miss.check is not None
     tried = f"{event}, for {variable}" if event else f"{variable} is not complete"
     return f"{tried}: {check_text(miss.check)}{end}"
@@ -185,10 +197,35 @@ def _passed_over(steps: Sequence[Step]) -> str:
 def _try_text(one: Try) -> str:
     variable = printable(one.variable)
     if one.holds:
-        verb = {"begin": "is", "take": "is another", "row": "is"}[one.move]
+        verb = "is another" if one.move == "take" else "is"
         because = f": {'; '.join(map(check_text, one.checks))}" if one.checks else ""
         return f"{verb} {variable}{because}"
+    if one.fits:
+        return f"would be {variable}, but {'; '.join(map(objection_text, one.objections))}"
     return f"is not {variable}: {'; '.join(map(check_text, one.failed))}"
+
+
+def objection_text(one: Ending) -> str:
+    """What stands against an event that is what a step wants."""
+    checks = "; ".join(map(check_text, one.checks))
+    name = printable(one.variable or "")
+    because = f": {checks}" if checks else ""
+    match one.kind:
+        case Kind.UNTIL:
+            return f"{name} ends there, by until{because}"
+        case Kind.GREEDY:
+            return f"{name} is greedy, and would take it{because}"
+        case Kind.NEGATION:
+            return f"it is {name}, which must not be there{because}"
+        case Kind.NEXT_MATCH:
+            return f"it fits {name}, which may not pass over it{because}"
+    return f"it is {bound_text_of(one)}"
+
+
+def bound_text_of(ending: Ending) -> str:
+    """How far the event is from the one before."""
+    after = "" if ending.after is None else f" after {event_text(ending.after)}"
+    return f"{ending.bound} or more{after}"
 
 
 def ending_text(ending: Ending) -> str:
@@ -203,9 +240,15 @@ def ending_text(ending: Ending) -> str:
         case Kind.WENT_ON:
             return "→ went on in other runs"
         case Kind.WINDOW:
-            return f"✗ the window has passed with {by}"
+            return f"✗ the window has passed with {by}{_waiting(ending)}"
+        case Kind.GAP | Kind.SINCE:
+            return f"✗ {by} is {bound_text_of(ending)}{_waiting(ending)}"
         case Kind.CONTIGUITY:
-            return f"✗ {by} may not be passed over"
+            return f"✗ {by} may not be passed over" + (f": {variable} comes directly after" if variable else "")
+        case Kind.UNTIL | Kind.GREEDY:
+            return f"✗ {by}: {objection_text(ending)}"
+        case Kind.NEXT_MATCH if variable:
+            return f"✗ {by} fits {variable}, which may not pass over it" + (f": {checks}" if checks else "")
         case Kind.NEXT_MATCH:
             return f"✗ {by} fits, and skip_till_next_match may not pass over it"
         case Kind.NEGATION:
@@ -213,7 +256,13 @@ def ending_text(ending: Ending) -> str:
         case Kind.HAVING:
             return f"✗ HAVING: {checks}"
         case Kind.END:
-            return "✗ no more events"
+            return f"✗ no more events{_waiting(ending)}"
+        case Kind.INCOMPLETE:
+            return f"✗ not complete{_waiting(ending)}"
+        case Kind.PLACE:
+            return f"✗ {by} cannot be {variable}: the pattern wants no {variable} there"
+        case Kind.DROPPED:
+            return f"✗ dropped by match {ending.match:,}: {ending.bound}"
         case Kind.NOT_BEGUN:
             return "✗ begins no run"
         case Kind.NOT_SEEN:
@@ -231,6 +280,10 @@ def ending_text(ending: Ending) -> str:
         case Kind.ANCHOR:
             return "✗ the pattern begins or ends with the partition, and this is not there"
     return f"✗ {by}, for {variable}: {checks}" if by and variable else f"✗ {by}: {checks}" if by else f"✗ {checks}"
+
+
+def _waiting(ending: Ending) -> str:
+    return f", waiting for {printable(ending.variable)}" if ending.variable else ""
 
 
 def _combination_lines(why: Why) -> Iterator[str]:

@@ -49,18 +49,25 @@ class Conditions:
     def satisfies(self, name: str, row: int, bound: Bound) -> bool:
         """Whether the event satisfies what the name stands for: a step, or the until condition of one."""
         if name not in self._of_one_event and name in self._said:
-            return self._is_of_type(name, row) and self._is_true(name, row, bound)
+            return self.is_of_type(name, row) and self._is_true(name, row, bound)
         key = (name, row)
         if key not in self._known:
-            self._known[key] = self._is_of_type(name, row) and (name not in self._said or self._is_true(name, row, ()))
+            self._known[key] = self.is_of_type(name, row) and (name not in self._said or self._is_true(name, row, ()))
         return self._known[key]
 
-    def _is_of_type(self, name: str, row: int) -> bool:
+    def said(self, name: str) -> ir.Expr | None:
+        """The condition that the name stands for, besides the types of its events."""
+        return self._said.get(name)
+
+    def types_of(self, name: str) -> tuple[str, ...]:
+        return tuple(sorted(self._types.get(name, ())))
+
+    def is_of_type(self, name: str, row: int) -> bool:
         types = self._types.get(name)
         return types is None or self._type_column is None or self._type_column[row] in types
 
     def _is_true(self, name: str, row: int, bound: Bound) -> bool:
-        return evaluate(self._said[name], _Bindings(self, row, bound)) is True
+        return evaluate(self._said[name], StepBindings(self, row, bound)) is True
 
     def rows(self) -> list[dict[str, Any]]:
         """The events as functions see them."""
@@ -79,7 +86,7 @@ def _windows(automaton: StepsAutomaton) -> set[Any]:
     return {*bounds, *(part.window for part in parts if isinstance(part, SoonAfter))}
 
 
-class _Bindings:
+class StepBindings:
     """The event being tried, and the events that the run has bound before it."""
 
     def __init__(self, conditions: Conditions, row: int, bound: Bound) -> None:
@@ -92,7 +99,7 @@ class _Bindings:
             case ir.Attribute(variable=None, name=name):
                 return events.values(name)[self.current_row]
             case ir.Attribute(variable=str() as variable, name=name):
-                rows = self._rows_of(variable)
+                rows = self.rows_of(variable)
                 return events.values(name)[rows[-1]] if rows else None
             case ir.Aggregate():
                 return self._aggregate(expression)
@@ -100,7 +107,7 @@ class _Bindings:
                 return self._called(expression)
         raise AssertionError(f"no rule to evaluate {type(expression).__name__}")
 
-    def _rows_of(self, step: str) -> list[int]:
+    def rows_of(self, step: str) -> list[int]:
         number = self._numbers[step]
         return [row for own, row in self._bound if own == number]
 
@@ -109,7 +116,7 @@ class _Bindings:
             node.variable for node in ir.walk(aggregate.argument) if isinstance(node, (ir.Attribute, ir.Events))
         )
         assert step is not None
-        rows = self._rows_of(step)
+        rows = self.rows_of(step)
         if isinstance(aggregate.argument, ir.Events):
             return len(rows)
         if aggregate.function in ("first", "last"):
@@ -119,7 +126,7 @@ class _Bindings:
 
     def _value_at(self, argument: ir.Expr, step: str, row: int) -> Any:
         """The argument of an aggregate for one event of the step."""
-        return evaluate(argument, _Bindings(self._conditions, self.current_row, ((self._numbers[step], row),)))
+        return evaluate(argument, StepBindings(self._conditions, self.current_row, ((self._numbers[step], row),)))
 
     def _called(self, call: ir.RowFunction) -> bool | None:
         rows = self._conditions.rows()

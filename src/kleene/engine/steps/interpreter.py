@@ -117,7 +117,7 @@ class StepsProgress:
 
     def _compact(self, table: pa.Table, matching: Matching) -> None:
         """Keeps the events that something alive refers to, and no others."""
-        deadlines = (matching.deadline(run) for own in self._partitions.values() for run in own.runs)
+        deadlines = (matching.deadline(run) for own in self._partitions.values() for run in (*own.runs, *own.shadows))
         first = min(deadlines, default=NO_TIME)
         self._wakes_at = first if abs(first) < LAST_TIME else None
         rows = sorted({row for partition in self._partitions.values() for row in partition.rows()})
@@ -143,12 +143,14 @@ class StepsProgress:
     # --- between pieces ----------------------------------------------------------------------------------------------
 
     def _bytes(self) -> int:
-        runs = [run.bound for partition in self._partitions.values() for run in partition.runs]
-        runs += [bound for partition in self._partitions.values() for bound in partition.complete]
+        partitions = self._partitions.values()
+        runs = [run.bound for partition in partitions for run in (*partition.runs, *partition.shadows)]
+        runs += [bound for partition in partitions for bound in partition.complete]
         return sum(_RUN_BYTES + _EVENT_BYTES * len(bound) for bound in runs)
 
     def held(self) -> Held:
-        runs = sum(len(partition.runs) + len(partition.complete) for partition in self._partitions.values())
+        partitions = self._partitions.values()
+        runs = sum(len(own.runs) + len(own.complete) + len(own.shadows) for own in partitions)
         events, size = (0, 0) if self._kept is None else (self._kept.num_rows, table_bytes(self._kept))
         return Held(runs, events, size + self._bytes(), self._wakes_at, not self._partitions)
 
@@ -159,7 +161,7 @@ class StepsProgress:
         self._kept = parts.table("steps_table")
         rows = 0 if self._kept is None else self._kept.num_rows
         limits = (len(self._steps.automaton.states), len(self._query.components), rows)
-        partitions = loaded_partitions(parts, *limits)
+        partitions = loaded_partitions(parts, *limits, self.plan.timeouts is not Timeouts.NONE)
         self._partitions = {}
         if self._kept is not None and partitions:
             require(not self._kept.column(self._query.order_by[0]).null_count, "steps_table")

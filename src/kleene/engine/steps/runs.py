@@ -13,7 +13,7 @@ from typing import Any
 from kleene.analysis.steps import AnalyzedSteps
 from kleene.automaton.model import Move
 from kleene.automaton.steps import StepsAutomaton
-from kleene.engine.events import window_size
+from kleene.engine.events import Events, window_size
 from kleene.engine.steps.conditions import Bound, Conditions
 from kleene.errors import ExecutionError, listed, printable
 from kleene.ir.options import WindowUnit
@@ -40,21 +40,24 @@ class Partition:
     """What is alive of a partition.
 
     `complete` are matches that wait for runs which began before them; `told` are the timeouts of runs that others with
-    the same first event may still repeat. `count` is how many events it has seen.
+    the same first event may still repeat. `shadows` are runs that were dropped between two events: they do nothing,
+    but they have timed out if the next event comes no sooner than they would have. `count` is how many events it has
+    seen.
     """
 
     runs: list[Run] = field(default_factory=list)
     complete: list[Bound] = field(default_factory=list)
     told: set[Bound] = field(default_factory=set)
+    shadows: list[Run] = field(default_factory=list)
     count: int = 0
 
     @property
     def is_empty(self) -> bool:
-        return not self.runs and not self.complete
+        return not self.runs and not self.complete and not self.shadows
 
     def rows(self) -> Iterator[int]:
         """The rows that are still needed."""
-        for bound in (*(run.bound for run in self.runs), *self.complete, *self.told):
+        for bound in (*(run.bound for run in (*self.runs, *self.shadows)), *self.complete, *self.told):
             yield from (row for _, row in bound)
 
     def renumbered(self, rows: dict[int, int]) -> Partition:
@@ -63,8 +66,9 @@ class Partition:
         def moved(bound: Bound) -> Bound:
             return tuple((step, rows[row]) for step, row in bound)
 
-        runs = [replace(run, bound=moved(run.bound)) for run in self.runs]
-        return Partition(runs, [moved(own) for own in self.complete], {moved(own) for own in self.told}, self.count)
+        runs, shadows = ([replace(run, bound=moved(run.bound)) for run in own] for own in (self.runs, self.shadows))
+        complete, told = [moved(own) for own in self.complete], {moved(own) for own in self.told}
+        return Partition(runs, complete, told, shadows, self.count)
 
 
 class Matching:
@@ -91,8 +95,7 @@ class Matching:
     # --- one event ---------------------------------------------------------------------------------------------------
 
     def event(self, partition: Partition, row: int) -> None:
-        self.advance(partition, self._conditions.times[row])
-        self._pass_places(partition, partition.count)
+        self._pass_time(partition, self._conditions.times[row], partition.count)
         runs: dict[tuple[int, Bound], Run] = {}
         complete: dict[Bound, None] = {}
         for run in (*partition.runs, Run(0, (), partition.count)):
@@ -176,61 +179,73 @@ class Matching:
         return deadline if wait is None else min(deadline, times[run.bound[-1][1]] + wait)
 
     def advance(self, partition: Partition, time: Any) -> None:
-        """Time moves on: what ends on the way ends in its order, whether time moves in one step or in many."""
-        while partition.runs:
-            soonest = min(map(self.deadline, partition.runs))
-            if soonest > time or soonest == NO_TIME:
-                return
-            self._end(partition, [run for run in partition.runs if self.deadline(run) == soonest], soonest)
-
-    def _pass_places(self, partition: Partition, place: int) -> None:
-        """Runs end that began too many events ago."""
-        if self._places is None:
-            return
-        over = [run for run in partition.runs if place - run.place >= self._places]
-        if over:
-            self._end(partition, over, None)
+        """Time moves on between two events. However often it does, the same is found as if it moved at events only."""
+        self._pass_time(partition, time, None)
 
     def finish(self, partition: Partition) -> None:
-        """The end of the input: time is beyond every window, and no run goes on."""
-        self.advance(partition, NO_TIME)
-        if self._places is not None:
-            for place in sorted({run.place for run in partition.runs}):
-                self._pass_places(partition, place + self._places)
+        """The end of the input: time is beyond every window, and then no run goes on."""
+        self._pass_time(partition, NO_TIME, NO_TIME)
         partition.runs = []
         self._give_out(partition)
 
-    def _end(self, partition: Partition, runs: list[Run], time: Any) -> None:
-        """The runs are over: those that may be left as they are are matches, the others have timed out."""
-        ended = {(run.state, run.bound) for run in runs}
-        partition.runs = [run for run in partition.runs if (run.state, run.bound) not in ended]
-        partition.complete += dict.fromkeys(run.bound for run in runs if self._may_end[run.state])
+    def _pass_time(self, partition: Partition, time: Any, place: float | None) -> None:
+        """All runs end whose bounds are reached, by the time or, where an event comes, by its place.
+
+        Those that may be left as they are are matches, the others have timed out; only then are matches given out.
+        """
+        over = sorted((run for run in partition.runs if self._is_over(run, time, place)), key=self.deadline)
+        late = [run for run in partition.shadows if self._is_over(run, time, place)]
+        partition.shadows = [run for run in partition.shadows if place is None and run not in late]
+        if over:
+            ended = {(run.state, run.bound) for run in over}
+            partition.runs = [run for run in partition.runs if (run.state, run.bound) not in ended]
+            # Of matches that begin together, that comes first which time has made first: watermarks change nothing.
+            partition.complete += dict.fromkeys(run.bound for run in over if self._may_end[run.state])
         if self._times_out:
-            for run in runs:
-                if not self._may_end[run.state] and run.bound not in partition.told:
-                    partition.told.add(run.bound)
-                    self.timed_out.append((run.bound, time))
-            alive = {run.first for run in partition.runs}
-            partition.told = {bound for bound in partition.told if bound[0][1] in alive}
-        self._give_out(partition)
+            self._tell_late(partition, sorted([*over, *late], key=self.deadline), time)
+        if over:
+            dropped = self._give_out(partition)
+            if place is None and self._times_out:
+                partition.shadows += [run for run in dropped if not self._may_end[run.state]]
+
+    def _is_over(self, run: Run, time: Any, place: float | None) -> bool:
+        deadline = self.deadline(run)
+        is_late = deadline <= time and deadline != NO_TIME
+        return is_late or (place is not None and self._places is not None and place - run.place >= self._places)
+
+    def _tell_late(self, partition: Partition, runs: list[Run], time: Any) -> None:
+        """The runs have timed out, by the clock or, where no time is given out, by the number of events."""
+        for run in runs:
+            if not self._may_end[run.state] and run.bound not in partition.told:
+                partition.told.add(run.bound)
+                deadline = self.deadline(run)
+                self.timed_out.append((run.bound, deadline if deadline <= time and deadline != NO_TIME else None))
+        alive = {run.first for run in (*partition.runs, *partition.shadows)}
+        partition.told = {bound for bound in partition.told if bound[0][1] in alive}
 
     # --- after a match -----------------------------------------------------------------------------------------------
 
-    def _give_out(self, partition: Partition) -> None:
-        """Matches are given out in the order of their first events, each once no run is alive that began before it."""
+    def _give_out(self, partition: Partition) -> list[Run]:
+        """Gives matches out in the order of their first events, each once no run is alive that began before it.
+
+        What it returns are the runs that were dropped.
+        """
+        dropped: list[Run] = []
         if self._after.mode is SkipMode.NO_SKIP:
             self.found += partition.complete
             partition.complete = []
-            return
+            return dropped
         partition.complete.sort(key=lambda match: match[0][1])
         while partition.complete:
             chosen = partition.complete[0]
             if partition.runs and partition.runs[0].first < chosen[0][1]:
-                return
+                break
             self.found.append(chosen)
             least = self._first_kept(chosen)
             partition.complete = [match for match in partition.complete[1:] if match[0][1] >= least]
+            dropped += [run for run in partition.runs if run.first < least]
             partition.runs = [run for run in partition.runs if run.first >= least]
+        return dropped
 
     def _first_kept(self, match: Bound) -> int:
         """The first row that what goes on after the match may begin with."""
@@ -242,18 +257,18 @@ class Matching:
         own = [row for step, row in match if self._names[step] == self._after.step]
         target = own[0 if self._after.mode is SkipMode.SKIP_TO_FIRST else -1] if own else None
         if self._after.fails and target in (None, match[0][1]):
-            self._fail(match, bool(own))
+            raise missing_step(self._query, match, self.events)
         return -1 if target is None else target
 
-    def _fail(self, match: Bound, has_event: bool) -> None:
-        why = "begins with it" if has_event else "has no event of it"
-        times = [f"{self._names[step]} at {self._time(row)}" for step, row in match]
-        raise ExecutionError(
-            f"after a match, {self._after.mode.value} goes to step '{printable(self._after.step or '')}', but the "
-            f"match of {listed(times)} {why}",
-            hint="Leave missing='error' out to go on without skipping, or choose a step that every match has.",
-        )
 
-    def _time(self, row: int) -> str:
-        name = self._query.order_by[0]
-        return printable(str(self._conditions.events.table.column(name)[row].as_py()))
+def missing_step(query: AnalyzedSteps, match: Bound, events: Events) -> ExecutionError:
+    """After the match, skipping goes to a step that it has no event of, or that it begins with."""
+    names, step = [component.name for component in query.components], query.after.step
+    why = "begins with it" if any(names[own] == step for own, _ in match) else "has no event of it"
+    column = events.table.column(query.order_by[0])
+    times = [f"{names[own]} at {printable(str(column[row].as_py()))}" for own, row in match]
+    return ExecutionError(
+        f"after a match, {query.after.mode.value} goes to step '{printable(step or '')}', but the match of "
+        f"{listed(times)} {why}",
+        hint="Leave missing='error' out to go on without skipping, or choose a step that every match has.",
+    )

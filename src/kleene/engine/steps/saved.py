@@ -12,19 +12,20 @@ from kleene.engine.saved_parts import MOST, SavedParts, require
 from kleene.engine.steps.conditions import Bound
 from kleene.engine.steps.runs import Partition, Run
 
-_COMPLETE, _TOLD = -1, -2
-"""In the place of a state: a match that waits, and a timeout that was given out."""
+_COMPLETE, _TOLD, _SHADOW = -1, -2, -3
+"""In the place of a state: a match that waits, a timeout that was given out; from _SHADOW down, a shadow's state."""
 _PARTITION, _STATE, _PLACE, _LENGTH = range(4)
 
 
 def saved_partitions(partitions: Sequence[Partition]) -> dict[str, Any]:
-    """A row for each run, waiting match or timeout, and a row for each event that it has bound."""
+    """A row for each run, waiting match, timeout or shadow, and a row for each event that it has bound."""
     runs: list[tuple[int, int, int, int]] = []
     bound: list[tuple[int, int]] = []
     for number, partition in enumerate(partitions):
         own = [(run.state, run.place, run.bound) for run in partition.runs]
         own += [(_COMPLETE, 0, match) for match in partition.complete]
         own += [(_TOLD, 0, told) for told in sorted(partition.told)]
+        own += [(_SHADOW - run.state, run.place, run.bound) for run in partition.shadows]
         for state, place, events in own:
             runs.append((number, state, place, len(events)))
             bound += events
@@ -35,10 +36,10 @@ def saved_partitions(partitions: Sequence[Partition]) -> dict[str, Any]:
     }
 
 
-def loaded_partitions(parts: SavedParts, states: int, steps: int, rows: int) -> list[Partition]:
-    """The partitions; states, steps and rows are numbers below these."""
+def loaded_partitions(parts: SavedParts, states: int, steps: int, rows: int, times_out: bool) -> list[Partition]:
+    """The partitions; states, steps and rows are numbers below these. Without timeouts, none has been told or waits."""
     counts = parts.array("steps_counts", None, low=0)
-    runs = parts.array("steps_runs", None, 4, low=_TOLD)
+    runs = parts.array("steps_runs", None, 4, low=_SHADOW - (states - 2) if times_out else _COMPLETE)
     bound = parts.array("steps_bound", None, 2, low=0)
     require(bool((runs[:, _PARTITION] >= 0).all() and (runs[:, _PARTITION] < len(counts)).all()), "steps_runs")
     require(bool((runs[:, _STATE] < states - 1).all() and (runs[:, _PLACE] >= 0).all()), "steps_runs")
@@ -55,6 +56,8 @@ def loaded_partitions(parts: SavedParts, states: int, steps: int, rows: int) -> 
             partitions[number].complete.append(own)
         elif state == _TOLD:
             partitions[number].told.add(own)
+        elif state <= _SHADOW:
+            partitions[number].shadows.append(Run(_SHADOW - state, own, place))
         else:
             partitions[number].runs.append(Run(state, own, place))
     require(all(not partition.is_empty for partition in partitions), "steps_counts")
