@@ -1,0 +1,29 @@
+"""What MkDocs calls while it builds the site: see the other files of this folder for what is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+from site_links import ROOT, ROOT_PAGES, with_site_links
+from site_reference import reference_page
+from site_tabs import with_prompts, with_tabs
+
+ASSETS = ("site.css", "iframe-worker.js")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the pages that are not in docs/, and what pages need."""
+    for file, place in ROOT_PAGES.items():
+        files.append(File.generated(config, place, content=(ROOT / file).read_text(encoding="utf-8")))
+    files.append(File.generated(config, "reference.md", content=reference_page()))
+    for name in ASSETS:
+        files.append(File.generated(config, f"assets/{name}", abs_src_path=str(ROOT / "website" / "assets" / name)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Makes links of the project links of the site, and tabs of languages."""
+    place = page.file.src_uri
+    markdown = with_prompts(with_site_links(markdown, place))
+    return with_tabs(markdown) if place.startswith("cookbook/") else markdown
