@@ -33,8 +33,10 @@ if TYPE_CHECKING:
         SnapshotError,
         UnsupportedError,
     )
+    from kleene.found import Found
     from kleene.ir.own import aggregate, function
     from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
+    from kleene.plot.picture import Picture
     from kleene.programs import Program, program
     from kleene.steps import StepPattern, begin
     from kleene.watching import show_progress
@@ -43,9 +45,11 @@ __all__ = [
     "AnalysisError",
     "EngineOptions",
     "ExecutionError",
+    "Found",
     "KleeneError",
     "KleeneWarning",
     "LimitError",
+    "Picture",
     "Program",
     "Progress",
     "Query",
@@ -78,8 +82,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "errors": "AnalysisError ExecutionError KleeneError KleeneWarning LimitError QuerySyntaxError SchemaError "
     "SnapshotError UnsupportedError",
+    "found": "Found",
     "ir.own": "aggregate function",
     "options": "EngineOptions Schema SparkOptions StreamOptions",
+    "plot.picture": "Picture",
     "programs": "Program program",
     "steps": "StepPattern begin",
     "watching": "show_progress",

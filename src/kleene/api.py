@@ -80,6 +80,8 @@ from kleene.visible import visible
 from kleene.watching import watched
 
 if TYPE_CHECKING:
+    from kleene.found import Found
+    from kleene.plot.picture import Picture
     from kleene.why.answer import Why
 
 Functions = Mapping[str, Any] | Sequence[Any] | None
@@ -260,6 +262,103 @@ class Query:
         )
         result = result_schema(plan, table.schema, id_columns=names)
         return pa.RecordBatchReader.from_batches(result, batches) if form is None else form.reader(result, batches)
+
+    def find(
+        self,
+        events: Any,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        format: str = "all",
+        match_id: bool = False,
+        timeouts: bool = False,
+        as_: str | None = None,
+        engine: EngineOptions | str | None = None,
+        schema: Schema | None = None,
+    ) -> Found:
+        """The matches together with the events that they are among, to look at: a table, pictures and a report.
+
+        >>> import pyarrow as pa
+        >>> events = pa.table({"type": ["Shelf", "Exit"], "t": [1, 5], "id": [7, 7]})
+        >>> found = sase("EVENT SEQ(Shelf a, Exit b) WHERE [id]").find(events, order_by="t")
+        >>> len(found), found.table.column_names
+        (1, ['id', 'a', 'b', 'match_start', 'match_end'])
+
+        `table` is what `match` returns, and `long` its long form. `plot` draws pictures, and `report` writes a page. In
+        a notebook it shows its first rows. See docs/pictures.md.
+
+        The arguments are those of `match`; events are in this process.
+        """
+        from kleene.found import found_of
+
+        return found_of(
+            self,
+            events,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            match_id=match_id,
+            timeouts=timeouts,
+            as_=as_,
+            engine=engine,
+            schema=schema,
+        )
+
+    def plot(
+        self,
+        events: Any,
+        kind: str = "timeline",
+        *,
+        y: str | None = None,
+        keys: Any = None,
+        limit: int = 12,
+        theme: str = "light",
+        size: int | tuple[int, int] | None = None,
+        order_by: str | Sequence[str] | None = None,
+        type_column: str | None = "type",
+        tie_break: str | Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        format: str = "all",
+        engine: EngineOptions | str | None = None,
+        schema: Schema | None = None,
+    ) -> Picture:
+        """A picture of the matches among the events.
+
+            theft.plot(readings, order_by="t").save("theft.svg")
+            falls.plot(trades, "values", y="price")
+
+        The result has `svg()`, `png()`, `html()`, `save(path)` and `caption`, and shows itself in a notebook. It needs
+        pip install 'kleene[plot]'. See docs/pictures.md.
+
+        kind: "timeline", matches on a timeline; "values", an attribute over time; "automaton", with how many runs came
+            where; "lengths" and "durations" of matches, as histograms; "over_time", how many matches ended when.
+        y: for "values", the attribute.
+        keys: the key, or a list of keys, to draw: {"tag": 7}, or 7 where there is one attribute.
+        limit: how many keys are drawn, at most. What is left out stands in the caption.
+        theme: "light" or "dark".
+        size: the width, or the width and the height, in pixels.
+        The other arguments are those of `match`; events are in this process.
+        """
+        call = read_call(
+            self.definition,
+            order_by=order_by,
+            type_column=type_column,
+            tie_break=tie_break,
+            params=params,
+            format=format,
+            is_over_all=True,
+            engine=engine,
+            spark=None,
+            stream=None,
+            schema=schema,
+        )
+        from kleene.plot.plotting import plot_of
+
+        return plot_of(call, events, kind, y, keys, limit, theme, size)
 
     def compressed(
         self,

@@ -50,12 +50,12 @@ def read_program(path: Path, language: Language | None = None) -> Program:
     return program(text)
 
 
-def only_query(queries: Program) -> Query:
+def only_query(queries: Program, what: str = "why") -> Query:
     """The one query of a file that is asked about."""
     [query, *others] = queries.queries
     if others or query.definition.from_streams:
         raise UnsupportedError(
-            "why is about one query that reads the input itself, but the file is a program",
+            f"{what} is about one query that reads the input itself, but the file is a program",
             hint="Put the query into a file of its own.",
         )
     return query

@@ -1,0 +1,188 @@
+"""Matches on a timeline: a band for each key, with its events on a strip, and its matches in lanes below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kleene.plot.drawing import Drawing, Size, counted, left_out, variable_entries
+from kleene.plot.finding import Sight
+from kleene.plot.forbidden import Forbidden
+from kleene.plot.seen import Array, short_text
+from kleene.plot.sheet import (
+    LINE,
+    MARGIN,
+    Entry,
+    Sheet,
+    caption_lines,
+    clock_label,
+    epoch_shift,
+    legend_height,
+    look_of,
+    range_of,
+    set_time_axis,
+    text_width,
+)
+from kleene.plot.themes import LIGHT, Theme
+from kleene.plot.thinning import MOST_LANES, Lanes, lanes_of, plural, selected_places, sentence, thinned
+
+_STRIP, _LANE, _GAP = 24.0, 17.0, 10.0  # heights in pixels, where nothing else is asked for
+_AXIS = 44.0  # of the axis below, with its label
+_LEAST_LANES = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Band:
+    """A key: its label, the places of the events on its strip, which of them are forbidden, and its matches."""
+
+    label: str
+    events: Array
+    forbidden: Forbidden
+    lanes: Lanes
+    hidden: int  # events of the key that are not drawn
+
+    @property
+    def height(self) -> float:
+        return _STRIP + _LANE * max(self.lanes.count, 0) + _GAP
+
+
+def timeline_of(sight: Sight, keys: list[int], note: str | None, forbidden: list[Forbidden], size: Size) -> Drawing:
+    """The drawing of these keys; `forbidden` are the events of negations, by key."""
+    seen = sight.seen
+    width, height = size
+    most = _lanes_that_fit(len(keys), height)
+    bands = []
+    for key, own in zip(keys, forbidden, strict=True):
+        places = np.flatnonzero(seen.keys.of_event == key)
+        kept = np.isin(places, own.places)
+        picked = places[thinned(seen.clock.values[places], None, kept)]
+        bands.append(_Band(_label(sight, key), picked, own, lanes_of(seen, key, most), len(places) - len(picked)))
+    hidden = sum(band.lanes.left_out for band in bands)
+    caption = sentence(
+        [
+            counted(sight),
+            note,
+            left_out(
+                [
+                    (hidden, f"{plural(hidden, 'match', 'matches')} where more than {most} overlap"),
+                    (
+                        sum(band.hidden for band in bands),
+                        f"{plural(sum(band.hidden for band in bands), 'event')} that stand close to others",
+                    ),
+                ]
+            ),
+            _untimed(sight),
+        ]
+    )
+    return _Timeline(sight, bands, caption, width, height).drawing()
+
+
+def _lanes_that_fit(keys: int, height: int | None) -> int:
+    """How many lanes each key may have."""
+    if height is None:
+        return max(_LEAST_LANES, MOST_LANES // max(keys, 1))
+    room = (height - 140) / max(keys, 1) - _STRIP - _GAP
+    return max(_LEAST_LANES, int(room / 9))
+
+
+def _label(sight: Sight, key: int) -> str:
+    return sight.seen.keys.text(sight.seen.table, key) if sight.seen.keys.names else ""
+
+
+def _untimed(sight: Sight) -> str | None:
+    count = int((~np.isfinite(sight.seen.clock.values)).sum())
+    return f"{plural(count, 'event')} without a time that could be drawn" if count else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Timeline:
+    sight: Sight
+    bands: list[_Band]
+    caption: str
+    width: int
+    height: int | None
+
+    def drawing(self) -> Drawing:
+        body = sum(band.height for band in self.bands) or _STRIP
+        lines = caption_lines(self.caption, self.width)
+        entries = self._entries(LIGHT)
+        around = 2 * MARGIN + legend_height(entries, self.width) + _AXIS + LINE * len(lines)
+        height = int(self.height or min(around + body, 4000))
+        scale = max((height - around) / body, 0.1)
+        return Drawing(
+            (self.width, height), self.caption, lambda figure, theme: self._draw(figure, theme, height, scale)
+        )
+
+    def _entries(self, theme: Theme) -> list[Entry]:
+        entries = [*variable_entries(self.sight, theme), Entry("other events", theme.faint, "|", 10)]
+        names = dict.fromkeys(name for band in self.bands for name in band.forbidden.names)
+        return [*entries, *(Entry(short_text(f"!{name}, forbidden", 40), theme.forbidden, "x") for name in names)]
+
+    def _draw(self, figure: Any, theme: Theme, height: int, scale: float) -> None:
+        sheet = Sheet(figure, (self.width, height), theme)
+        entries = self._entries(theme)
+        top = MARGIN * 0.7
+        sheet.legend(entries, top)
+        top += legend_height(entries, self.width) + MARGIN * 0.3
+        widest = max((text_width(band.label) for band in self.bands), default=0)
+        left = MARGIN + (min(widest, self.width / 3) + 10 if widest else 0)
+        body = sum(band.height for band in self.bands) * scale or _STRIP
+        axes = sheet.axes(left, top, self.width - left - MARGIN, body, "timeline")
+        axes.set_ylim(body, 0)
+        axes.set_yticks([])
+        clock = self.sight.seen.clock
+        set_time_axis(axes, clock, *range_of(clock.values[self._shown()]))
+        axes.grid(axis="x", color=theme.grid, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.set_xlabel(clock_label(clock), color=theme.pale)
+        axes.xaxis.get_offset_text().set_color(theme.pale)
+        at = 0.0
+        for band in self.bands:
+            self._draw_band(sheet, axes, band, at, scale)
+            sheet.write(left - 10, top + at + _STRIP * scale / 2, band.label, ha="right", gid="key")
+            at += band.height * scale
+            if band is not self.bands[-1]:
+                axes.axhline(at - _GAP * scale / 2, color=theme.grid, linewidth=0.8)
+        sheet.caption(caption_lines(self.caption, self.width))
+
+    def _shown(self) -> Array:
+        parts = [band.events for band in self.bands]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def _draw_band(self, sheet: Sheet, axes: Any, band: _Band, top: float, scale: float) -> None:
+        theme, seen = sheet.theme, self.sight.seen
+        times = seen.clock.values + epoch_shift(seen.clock)
+        strip = top + _STRIP * scale / 2
+        taken = selected_places(seen, band.lanes.matches)[band.events]
+        others = band.events[~taken & ~np.isin(band.events, band.forbidden.places)]
+        axes.plot(times[others], np.full(len(others), strip), "|", color=theme.faint, markersize=7, gid="event")
+        places = band.forbidden.places
+        axes.plot(times[places], np.full(len(places), strip), "x", color=theme.forbidden, markersize=6, gid="forbidden")
+        heights = top + (_STRIP + _LANE * (band.lanes.lane + 0.5)) * scale
+        small = min(1.0, scale)
+        marks: dict[int, tuple[list[float], list[float]]] = {}
+        for match, y in zip(band.lanes.matches.tolist(), heights.tolist(), strict=True):
+            events, variable = seen.matches.events_of(match)
+            ends = times[[events[0], events[-1]]]
+            axes.plot(
+                ends, [y, y], "-", color=theme.pale, linewidth=1.6 * small + 0.4, gid="match", solid_capstyle="round"
+            )
+            for place, number in zip(events.tolist(), variable.tolist(), strict=True):
+                xs, ys = marks.setdefault(number, ([], []))
+                xs.append(times[place])
+                ys.append(y)
+        for number, (xs, ys) in sorted(marks.items()):
+            color, marker = look_of(number, theme)
+            axes.plot(
+                xs,
+                ys,
+                marker,
+                color=color,
+                markersize=7 * max(small, 0.6),
+                markeredgecolor=theme.paper,
+                markeredgewidth=0.8,
+                gid=f"selected variable-{number + 1}",
+                clip_on=False,
+            )
