@@ -6,10 +6,12 @@ A docstring here says `name: what it is` for an argument, at the beginning of a 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
 
+_DOCS = Path(__file__).parent.parent / "docs"
 _ENTRY = re.compile(r"(?P<names>\w+(, \w+)*): (?P<text>\S.*)")
 
 
@@ -28,7 +30,12 @@ def with_links(text: str) -> str:
     >>> with_links("See docs/all_matches.md and SECURITY.md.")
     'See [all matches](all_matches.md) and [security](security.md).'
     """
-    text = re.sub(r"docs/(\w+)\.md", lambda page: f"[{page[1].replace('_', ' ')}]({page[1]}.md)", text)
+
+    def link(page: re.Match[str]) -> str:
+        name = page[1]
+        return f"[{name.replace('_', ' ')}]({name}.md)" if (_DOCS / f"{name}.md").exists() else page[0]
+
+    text = re.sub(r"docs/(\w+)\.md", link, text)
     return text.replace("SECURITY.md", "[security](security.md)")
 
 
