@@ -24,10 +24,11 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Makes links of the project links of the site, tabs of languages, and places for pictures."""
     place = page.file.src_uri
-    markdown, page.meta["pictures"] = with_places(markdown)
+    if config.extra["pictures"]:
+        markdown, page.meta["pictures"] = with_places(markdown)
     markdown = with_prompts(with_site_links(markdown, place))
     return with_tabs(markdown) if place.startswith("cookbook/") else markdown
 

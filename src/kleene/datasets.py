@@ -206,7 +206,7 @@ def _pages_of_visit(chance: random.Random) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class OrderLog:
-    """What was done for orders (order_id, ts, type), in the order of time, and the orders for which something was planted."""
+    """What was done for orders (order_id, ts, type), in the order of time, and what was planted among them."""
 
     events: pa.Table
     never_shipped: frozenset[str]

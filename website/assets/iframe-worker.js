@@ -3,6 +3,7 @@ if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(address) {
       super();
+      const base = new URL(address, location.href);
       const frame = (this.frame = document.createElement("iframe"));
       frame.hidden = true;
       document.body.appendChild(frame);
@@ -15,7 +16,7 @@ if (location.protocol === "file:") {
               () =>
                 new Promise((resolve, reject) => {
                   const script = inside.document.createElement("script");
-                  script.src = new URL(next, address).href;
+                  script.src = new URL(next, base).href;
                   script.onload = resolve;
                   script.onerror = reject;
                   inside.document.body.appendChild(script);
@@ -23,7 +24,7 @@ if (location.protocol === "file:") {
             ),
           Promise.resolve()
         );
-      this.ready = inside.importScripts(address);
+      this.ready = inside.importScripts(base.href);
     }
     dispatch(event) {
       this.dispatchEvent(event);
