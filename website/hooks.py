@@ -21,7 +21,14 @@ def on_files(files: Files, config: Any) -> Files:
     files.append(File.generated(config, "assets/pictures.css", content=pictures_css()))
     for name in ASSETS:
         files.append(File.generated(config, f"assets/{name}", abs_src_path=str(ROOT / "website" / "assets" / name)))
+    config.nav[-1]["More"] += unlisted_pages(files, config.nav)
     return files
+
+
+def unlisted_pages(files: Files, nav: Any) -> list[str]:
+    """Pages that mkdocs.yml does not list: they come last, so that a new page is never missing."""
+    listed = str(nav)
+    return sorted(file.src_uri for file in files.documentation_pages() if f"'{file.src_uri}'" not in listed)
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:

@@ -41,9 +41,9 @@ def with_tabs(markdown: str) -> str:
 
 
 def with_prompts(markdown: str) -> str:
-    """The text, with blocks that show a prompt told apart: their output has no colours, and is not copied.
+    """The text, with blocks that show a prompt told apart: their output has no colours, and is not copied. Empty lines are empty.
 
     >>> with_prompts("```python\\n>>> 1\\n```").split("\\n")[0]
     '```pycon'
     """
-    return markdown.replace("```python\n>>> ", "```pycon\n>>> ")
+    return markdown.replace("```python\n>>> ", "```pycon\n>>> ").replace("\n<BLANKLINE>\n", "\n\n")
