@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs check test test-versions test-install messages package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-steps bench-stream bench-windows \
+.PHONY: help setup demo docs check test test-versions test-install messages dist package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-steps bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -82,6 +82,10 @@ test-with-pyspark-%: | check-python
 
 test-install: check-java | check-python ## Install the wheel with each extra into an empty environment, and use it @ 10 minutes
 	$(PYTHON) tests/install/check_install.py
+
+dist: $(STAMP) ## Make the source distribution and the wheel that are published, in dist @ seconds
+	rm -rf dist/*.whl dist/*.tar.gz
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 package: | check-python ## Make dist/kleene.zip, to be shipped to the workers of a cluster @ seconds
 	@mkdir -p dist && rm -f dist/kleene.zip

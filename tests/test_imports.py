@@ -73,13 +73,31 @@ ARROWS = {
         "why",
         "long",
         "found",
+        "markup",
         "plot",
     },
-    "found": {"api", "call", "engine", "analysis", "ir", "errors", "markup", "plot", "visible"},
-    "markup": {"show", "visible"},
-    "plot": {
+    "found": {
+        "api",
         "call",
         "engine",
+        "plan",
+        "analysis",
+        "ir",
+        "errors",
+        "markup",
+        "plot",
+        "report",
+        "visible",
+        "why",
+    },
+    "report": {"found", "plot", "why", "markup", "files", "errors", "show", "visible"},
+    "markup": {"errors", "show", "visible"},
+    "plot": {
+        "api",
+        "automaton",
+        "call",
+        "engine",
+        "explain",
         "plan",
         "options",
         "analysis",
@@ -89,6 +107,7 @@ ARROWS = {
         "errors",
         "schema",
         "files",
+        "markup",
         "visible",
     },
     "long": {"engine", "analysis", "ir", "errors", "schema"},
@@ -134,8 +153,10 @@ ARROWS = {
     "schema_text": {"engine", "files", "schema", "errors"},
     "show": {"visible"},
     "datasets": set(),
+    "editor": {"api", "programs", "sqltext", "errors", "schema", "source", "visible"},
     "cli": {
         "cache",
+        "editor",
         "api",
         "programs",
         "options",
@@ -160,6 +181,8 @@ HOMES = {
     "pyspark": {"spark"},
     "typer": {"cli"},
     "rich": {"cli", "show", "watching"},
+    "pygls": {"editor"},
+    "lsprotocol": {"editor"},
     "matplotlib": {"plot"},
     "duckdb": {"local_sql"},
     "sqlglot": {"local_sql", "sqltext"},
@@ -219,7 +242,7 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 
 def test_import_kleene_is_light() -> None:
-    heavy = "numba pyspark matplotlib pandas typer duckdb sqlglot"
+    heavy = "numba pyspark matplotlib pandas typer duckdb sqlglot pygls"
     code = f"""
 import sys, kleene
 print("pyarrow" in sys.modules)

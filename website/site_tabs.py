@@ -41,9 +41,10 @@ def with_tabs(markdown: str) -> str:
 
 
 def with_prompts(markdown: str) -> str:
-    """The text, with blocks that show a prompt told apart: their output has no colours, and is not copied. Empty lines are empty.
+    """The text, with blocks that show a prompt told apart: output has no colours, and is not copied.
 
     >>> with_prompts("```python\\n>>> 1\\n```").split("\\n")[0]
     '```pycon'
     """
-    return markdown.replace("```python\n>>> ", "```pycon\n>>> ").replace("\n<BLANKLINE>\n", "\n\n")
+    markdown = re.sub(r"^<BLANKLINE>$", "", markdown, flags=re.MULTILINE)
+    return markdown.replace("```python\n>>> ", "```pycon\n>>> ")

@@ -67,13 +67,14 @@ from kleene.lang import match_recognize as match_recognize_language
 from kleene.lang import pattern_window as pattern_window_language
 from kleene.lang import regex as regex_language
 from kleene.lang import sase as sase_language
+from kleene.lang.parameters import is_open
 from kleene.long.definition import long_definition, long_parts
 from kleene.long.tables import CollectedForm, LongForm
 from kleene.options import EngineOptions, Schema, SparkOptions, StreamOptions
 from kleene.options.checks import checked_choice, checked_flag
 from kleene.options.engine import engine_options
 from kleene.options.schema import schema_option
-from kleene.plan.plan import Plan
+from kleene.plan.plan import Plan, make_plan
 from kleene.remembered import remembered
 from kleene.schema import EventSchema
 from kleene.visible import visible
@@ -96,6 +97,12 @@ class Query:
 
     def __repr__(self) -> str:
         return visible(f"<kleene.Query\n{definition_text(self.definition)}>", keep="\n")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text with its syntax marked, and the automaton."""
+        from kleene.markup.queries import query_html
+
+        return query_html(definition_text(self.definition), lambda: self.explain(svg=True))
 
     def match(
         self,
@@ -893,7 +900,9 @@ def explain_call(call: Call, events: Any, dot: bool, svg: bool, code: bool, is_a
         )
     ties = tie_notes(plan, table, bool(call.order.tie_break)) if is_analyzed and table is not None else ()
     place_text = ("on Spark", on_spark) if scanned is None else ("scan", scanned)
-    return visible(explain_text(plan, table if is_analyzed else None, place_text, ties), keep="\n")
+    from kleene.markup.folding import Explanation
+
+    return Explanation(visible(explain_text(plan, table if is_analyzed else None, place_text, ties), keep="\n"))
 
 
 def scan(
@@ -1193,10 +1202,12 @@ def sase(text: str, *, functions: Functions = None) -> Query:
     return Query(definition)
 
 
-def check(query: Query, schema: EventSchema, order_by: Sequence[str]) -> tuple[str, ...]:
-    """The warnings about the query for an input of the schema; an error if it does not fit."""
-    if order_by:
+def check(query: Query, schema: EventSchema | None, order_by: Sequence[str]) -> tuple[str, ...]:
+    """The warnings about the query, for an input of the schema if that is known; an error if it does not fit."""
+    if order_by and schema is not None:
         check_order_columns(make_order_key(list(order_by), None), list(schema), "the schema")
     if is_row_pattern(query.definition):
         return analyze_row_pattern(query.definition, schema).warnings
-    return analyze(query.definition, schema, tuple(order_by)).warnings
+    found = analyze(query.definition, schema, tuple(order_by))
+    pipeline = None if is_open(query.definition) else make_plan(found).pipeline
+    return (*found.warnings, *(() if pipeline is None else pipeline.warnings))

@@ -118,14 +118,14 @@ def explain_code(plan: Plan) -> str:
 
 
 def explain_dot(plan: Plan) -> str:
-    return automaton_dot(_drawn(plan))
+    return automaton_dot(drawn_automaton(plan))
 
 
 def explain_svg(plan: Plan) -> str:
-    return automaton_svg(_drawn(plan))
+    return automaton_svg(drawn_automaton(plan))
 
 
-def _drawn(plan: Plan) -> Automaton:
+def drawn_automaton(plan: Plan) -> Automaton:
     """What is drawn of a plan: the automaton that runs, or what puts events on stacks."""
     if plan.pipeline is not None and plan.pipeline.is_sequence:
         return scan_automaton(plan.pipeline)

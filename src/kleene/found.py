@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,13 +13,17 @@ from kleene.call import Call, is_scan, is_spark, read_call
 from kleene.engine.timeouts import TIMED_OUT
 from kleene.errors import UnsupportedError
 from kleene.ir.options import RowsPerMatch, Selection
+from kleene.markup.notebook import in_notebook
 from kleene.markup.tables import cells_of, first_rows, table_html
 from kleene.visible import visible
 
 if TYPE_CHECKING:
     from kleene.api import Query
+    from kleene.plan.plan import Plan
     from kleene.plot.finding import Sight
     from kleene.plot.picture import Picture
+    from kleene.plot.seen import Seen
+    from kleene.why.answer import Why
 
 _SHOWN = 10
 _FOR_MATCH = ("match_id", "timeouts", "as_")
@@ -42,13 +47,14 @@ class Found:
     `table` is what `Query.match` returns. `len` tells how many matches there are.
     """
 
-    __slots__ = ("_arguments", "_long", "_sights", "events", "query", "table")
+    __slots__ = ("_arguments", "_long", "_sights", "_whys", "events", "query", "table")
 
     def __init__(self, query: Query, events: Any, arguments: Mapping[str, Any], table: Any) -> None:
         self.query, self.events, self.table = query, events, table
         self._arguments = dict(arguments)
         self._long: Any = None
         self._sights: dict[tuple[str, ...], Sight] = {}
+        self._whys: list[Why | None] = []
 
     @property
     def long(self) -> Any:
@@ -73,10 +79,53 @@ class Found:
 
         return plot_of(self._call(), self.events, kind, y, keys, limit, theme, size, self._see)
 
+    def report(self, path: Any, *, title: str | None = None, y: str | None = None) -> Path:
+        """Writes one page about the query, its matches, its near misses and its plan; it needs nothing else.
+
+        path: where to; the name ends in .html. An old file stays until the page is whole.
+        title: the heading. y: an attribute to draw over time besides.
+        """
+        from kleene.report.contents import write_report
+
+        return write_report(self, path, title, y)
+
+    def why(self) -> Why | None:
+        """What became of the events, as `Query.why` tells it; None for a query whose runs are not followed."""
+        from kleene.plot.states import why_for
+
+        if not self._whys:
+            self._whys.append(why_for(self._call(), self.events))
+        return self._whys[0]
+
+    def plan(self) -> Plan:
+        """The plan of the query for the events."""
+        from kleene.api import prepare
+
+        return prepare(self._call(), self.events)[1]
+
+    @property
+    def event_count(self) -> int:
+        return len(self._seen())
+
+    @property
+    def key_count(self) -> int | None:
+        """How many keys the events have; None where the query has no key."""
+        keys = self._seen().keys
+        return len(keys) if keys.names else None
+
+    @property
+    def row_count(self) -> int:
+        return _rows_in(self.table)
+
+    def explanation(self) -> str:
+        """EXPLAIN with what each operator did."""
+        given = {name: value for name, value in self._arguments.items() if name != "as_"}
+        return self.query.explain(self.events, analyze=True, **given)
+
     def __len__(self) -> int:
         if _gives_a_row_each(self.query):
             return _matches_in(self.table)
-        return len(self._see(self._call(), self.events, ()).seen.matches)
+        return len(self._seen().matches)
 
     def __bool__(self) -> bool:
         return True  # what holds no match is still an answer
@@ -87,14 +136,17 @@ class Found:
 
     def _repr_html_(self) -> str:
         first = first_rows(self.table, _SHOWN)
-        total, shown = _rows_in(self.table), first.num_rows
+        total, shown = self.row_count, first.num_rows
         which = "all of them" if shown == total else f"the first {shown} of {total:,} rows"
         head = f"<p>{_count(len(self))}{f'; {which}' if total else ''}</p>"
-        return f"<div>{head}{table_html(*cells_of(first)) if total else ''}</div>"
+        return in_notebook(f"{head}{table_html(*cells_of(first)) if total else ''}")
 
     def _call(self) -> Call:
         given = {name: value for name, value in self._arguments.items() if name not in _FOR_MATCH}
         return read_call(self.query.definition, is_over_all=True, spark=None, stream=None, **given)
+
+    def _seen(self) -> Seen:
+        return self._see(self._call(), self.events, ()).seen
 
     def _see(self, call: Call, events: Any, further: Sequence[str]) -> Sight:
         """What pictures are made of, found once."""

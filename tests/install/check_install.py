@@ -5,6 +5,7 @@ Each extra gets an environment of its own under .venvs, with nothing but the whe
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -62,8 +63,19 @@ os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["
 subprocess.run(["spark-pipelines", "--help"], check=True, stdout=subprocess.DEVNULL)
 import kleene, pyspark.pipelines
 """
+SQL = """
+import kleene, pyarrow as pa
+text = "SELECT b FROM x MATCH_RECOGNIZE (ORDER BY t MEASURES B.t AS b PATTERN (A B) DEFINE B AS B.t > PREV(B.t))"
+assert kleene.sql(text, tables={"x": pa.table({"t": [1, 2]})}).to_pylist() == [{"b": 2}]
+"""
+EDITOR = """
+from kleene.editor.server import make_server
+assert make_server("0").name == "kleene"
+"""
 CHECKS = {
     "": [("match", MATCH), ("command line", "import kleene.cli")],
+    "sql": [("query", SQL)],
+    "editor": [("server", EDITOR)],
     "spark": [("table", SPARK), ("stream", STREAM)],
     "connect": [("connect", CONNECT)],
     "pipelines": [("pipelines", PIPELINES)],
@@ -71,7 +83,7 @@ CHECKS = {
 
 
 def main() -> None:
-    wheel = made_wheel()
+    wheel = made_wheel(made_source())
     for extra, scripts in CHECKS.items():
         python = environment(extra or "core", f"{wheel}[{extra}]" if extra else str(wheel))
         for name, script in scripts:
@@ -82,10 +94,22 @@ def main() -> None:
                 sys.exit(1)
 
 
-def made_wheel() -> Path:
-    folder = PLACES / "wheel"
+def made_source() -> Path:
+    """The source distribution, which is what the wheel is made of: what it lacks would be lost."""
+    folder = PLACES / "source"
+    shutil.rmtree(folder, ignore_errors=True)
+    build = environment("build", "build")
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)],
+        [build, "-m", "build", "--sdist", "--outdir", str(folder), str(ROOT)], check=True, stdout=subprocess.DEVNULL
+    )
+    return next(folder.glob("kleene-*.tar.gz"))
+
+
+def made_wheel(source: Path) -> Path:
+    folder = PLACES / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)],
         check=True,
     )
     return next(folder.glob("kleene-*.whl"))

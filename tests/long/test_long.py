@@ -96,6 +96,15 @@ def test_rows_of_row_patterns_carry_their_variable_and_number() -> None:
     assert falls.match_batches(table, long=True).read_all() == found
 
 
+def test_a_column_that_is_named_twice_is_there_once() -> None:
+    table = pa.table({"k": ["x", "x"], "t": [1, 2]})
+    found = kleene.match_recognize("PARTITION BY k ORDER BY k, t PATTERN (A B) DEFINE A AS TRUE").match(
+        table, long=True
+    )
+    assert found.column_names == ["match_id", "match_variable", "match_position", "k", "t"]
+    assert rows_of(found, "match_variable", "t") == [("A", 1), ("B", 2)]
+
+
 def test_events_of_regular_expressions_keep_their_columns_and_types(tmp_path: Path) -> None:
     day = pa.array([19_000, 19_001, 19_002, None], pa.int32()).cast(pa.date32())
     events = EVENTS.append_column("day", day).append_column("small", pa.array([1, 2, 3, 4], pa.int8()))

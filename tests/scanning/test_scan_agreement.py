@@ -12,6 +12,7 @@ import pytest
 import kleene
 from agreement import query_of, sase_examples
 from case_files import Case, load_all
+from kleene.scanning import reaching
 from regex_strategies import random_regex_case
 from row_cases import RowCase, load_rows, params_of, regex_of
 from row_strategies import random_row_case
@@ -90,3 +91,46 @@ def test_generated_queries(language: str, tmp_path: Path, monkeypatch: pytest.Mo
             )
         except pytest.skip.Exception:
             continue
+
+
+def _query_with_window(chance: random.Random) -> str:
+    """A SASE query whose matches depend on a window in time alone."""
+    parts, names = list[str](), "abcd"[: chance.randint(2, 4)]
+    for number, name in enumerate(names):
+        kind = chance.choice(["A", "B", "C", "ANY(A, B)"])
+        if number and chance.random() < 0.3 and "ANY" not in kind:
+            parts.append(f"!({chance.choice('ABC')} n{number})")
+        parts.append(f"{kind}+ {name}[]" if chance.random() < 0.3 and "ANY" not in kind else f"{kind} {name}")
+    if chance.random() < 0.2:
+        parts.insert(0, "!(C m)")
+    strategy = chance.choice(["skip_till_any_match", "skip_till_next_match", "partition_contiguity"])
+    listed = ", ".join(f"{name}[]" if f"+ {name}[]" in " ".join(parts) else name for name in names)
+    key = "[id]" if strategy == "partition_contiguity" or chance.random() < 0.7 else "[]"
+    where = f"WHERE {strategy}({listed}) {{ {'' if key == '[]' else key} }}"
+    return f"PATTERN SEQ({', '.join(parts)}) {where} WITHIN {chance.randint(2, 12)}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pieces_that_reach_back(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance, cut_into = random.Random(seed), list[int]()
+    plain = reaching.ReachingMatcher.tables
+
+    def counted(matcher: reaching.ReachingMatcher, pieces: Any) -> Any:
+        tables = list(plain(matcher, pieces))
+        cut_into.append(len(tables))
+        return iter(tables)
+
+    monkeypatch.setattr(reaching.ReachingMatcher, "tables", counted)
+    monkeypatch.setattr(f"{__name__}.WAYS", ("reaching back",))
+    for number in range(25):
+        rows = chance.randint(5, 40)
+        table = pa.table(
+            {
+                "type": chance.choices("ABC", k=rows),
+                "t": sorted(chance.randint(0, 60) for _ in range(rows)),
+                "id": pa.array(chance.choices([1, 2, 3, None], [4, 4, 4, 1], k=rows), pa.int64()),
+            }
+        )
+        query = kleene.sase(_query_with_window(chance))
+        check(query, table, tmp_path / str(number), f"{seed} {number}", monkeypatch, order_by="t")
+    assert sum(count > 1 for count in cut_into) > 10

@@ -438,8 +438,9 @@ from kleene.engine.compiled.sequence_engine import SequenceProgress
 from kleene.scanning import ways
 
 ways.ROWS_AT_ONCE = ways.LEAST_AT_ONCE = 10
+ways.MOST_AGAIN = int(sys.argv[2])
 
-def feed(progress, *_):
+def feed(progress, *_, **__):
     sys.stdout.write("running\\n")
     sys.stdout.flush()
     while True:
@@ -458,9 +459,10 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_ends_all_threads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most_again", [-1, 10**9], ids=["runs go on", "pieces reach back"])
+def test_ctrl_c_ends_all_threads(tmp_path: Path, most_again: int) -> None:
     folder = write(events(), tmp_path, 8)
-    command = [sys.executable, "-c", INTERRUPTED, str(folder)]
+    command = [sys.executable, "-c", INTERRUPTED, str(folder), str(most_again)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert "running" in process.stdout.readline()

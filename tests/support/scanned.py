@@ -13,10 +13,11 @@ import pyarrow.parquet
 import pytest
 
 import kleene
+from kleene.engine import threads
 from kleene.files.types import common_table
-from kleene.scanning import ways
+from kleene.scanning import reaching, ways
 
-WAYS = ("in order", "in order", "over the disk", "over the disk", "one table")
+WAYS = ("in order", "reaching back", "reaching back", "over the disk", "over the disk", "one table")
 """The last is what tables go, and needs no more than a look."""
 
 
@@ -25,6 +26,10 @@ def go(way: str, monkeypatch: pytest.MonkeyPatch, rows_at_once: int = 3) -> None
     monkeypatch.setattr(ways, "ROWS_AT_ONCE", 10**9 if way == "one table" else rows_at_once)
     monkeypatch.setattr(ways, "LEAST_AT_ONCE", rows_at_once)
     monkeypatch.setattr(ways, "MOST_OF_MEMORY", 10**12 if way == "over the disk" else 8)
+    monkeypatch.setattr(ways, "MOST_AGAIN", 10**12 if way == "reaching back" else -1)
+    if way == "reaching back":
+        monkeypatch.setattr(reaching, "ROWS_AT_ONCE", rows_at_once)
+        monkeypatch.setattr(threads, "LEAST_ROWS", 2)
 
 
 def written(table: pa.Table, folder: Path, chance: random.Random) -> tuple[Path, pa.Table]:

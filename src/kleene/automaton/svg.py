@@ -8,8 +8,8 @@ fixed width, so that their sizes are known here and everything gets the room it 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from html import escape
 from math import sqrt
 from unicodedata import east_asian_width
@@ -48,11 +48,21 @@ _Label = tuple[_Style, tuple[_Row, ...], str]  # how an edge looks, what is writ
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """What to write at states and edges besides: texts by the number of the state, and by state and move."""
+
+    states: Mapping[int, str] = field(default_factory=dict)
+    edges: Mapping[tuple[int, Move], str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Node:
     name: str
     tip: str
     is_accepting: bool = False
     is_dashed: bool = False
+    count: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +93,43 @@ class _Place:
     reach: float  # half the width of the box and the loop's text above it
 
 
-def automaton_svg(automaton: Automaton) -> str:
+def automaton_svg(automaton: Automaton, counts: Counts | None = None) -> str:
     """The automaton with its formulas; tooltips have them whole.
 
     Edges are in the colours of their moves; plain ones are numbered in order of preference.
     """
+    counts = counts or Counts()
     definitions = definition_texts(automaton)
     tips = dict(zip((name for name, _ in automaton.definitions), definitions, strict=True))
     nodes = [
-        _Node(state.name, tips.get(state.variable or "", state.name), is_dashed=state.is_excluded)
-        for state in automaton.states[:-1]
+        _Node(
+            state.name, tips.get(state.variable or "", state.name), False, state.is_excluded, counts.states.get(at, "")
+        )
+        for at, state in enumerate(automaton.states[:-1])
     ]
-    nodes.append(_Node("F", "F: a match", is_accepting=True))
+    nodes.append(_Node("F", "F: a match", is_accepting=True, count=counts.states.get(automaton.final, "")))
     are_plain = has_plain_edges(automaton)
     links = _merged(
-        (source, edge.target, _choice_label(number, edge) if are_plain else _move_label(edge, automaton, source))
+        (
+            source,
+            edge.target,
+            _choice_label(number, edge)
+            if are_plain
+            else _move_label(edge, automaton, source, counts.edges.get((source, edge.move))),
+        )
         for source, edges in enumerate(automaton.edges)
         for number, edge in enumerate(edges, 1)
     )
-    return _Drawing(nodes, list(links)).svg([*definitions, *negation_texts(automaton)])
+    return _Drawing(nodes, list(links)).svg([*definitions, *negation_texts(automaton), *counts.notes])
 
 
-def _move_label(edge: Edge, automaton: Automaton, state: int) -> _Label:
+def _move_label(edge: Edge, automaton: Automaton, state: int, count: str | None = None) -> _Label:
     style, whole = _STYLES[edge.move], formula_text(edge.formula, automaton, state)
     lines = [line for piece in _pieces(edge.formula, automaton, state) for line in _lines(piece, _PIECE, 2)]
     shown = lines if len(lines) <= _PIECES else [*lines[: _PIECES - 1], "…"]
-    return style, ((style.name, style.color), *((line, _INK) for line in shown)), f"{style.name}: {whole}"
+    head = style.name if count is None else f"{style.name}: {count}"
+    tip = f"{style.name}: {whole}" + ("" if count is None else f" ({count})")
+    return style, ((head, style.color), *((line, _INK) for line in shown)), tip
 
 
 def _pieces(formula: Formula, automaton: Automaton, state: int) -> list[str]:
@@ -223,7 +244,8 @@ def _places(nodes: list[_Node], links: list[_Link]) -> list[_Place]:
     last, places = _Place(0, 0, 0), []  # the border of the picture is the first neighbour
     for number, node in enumerate(nodes):
         loop = loops.get(number, 0.0)
-        half = max(_RADIUS, _width(_lines(node.name, _NAME, 1)[0]) / 2 + 12, loop + 16 if number in skipping else 0)
+        widest = max(_width(_lines(node.name, _NAME, 1)[0]), _width(node.count))
+        half = max(_RADIUS, widest / 2 + 12, loop + 16 if number in skipping else 0)
         reach = max(half, loop)
         last = _Place(last.middle + max(last.half + gaps[number - 1] + half, last.reach + 20 + reach), half, reach)
         places.append(last)
@@ -276,8 +298,10 @@ def _state(node: _Node, place: _Place) -> str:
         half, radius = place.half - inset, _RADIUS - inset
         box = f'x="{place.middle - half:.1f}" y="{-radius:.1f}" width="{2 * half:.1f}" height="{2 * radius:.1f}"'
         parts.append(f'<rect {box} rx="{radius:.1f}" {look}/>')
-    text, name = f'x="{place.middle:.1f}" y="4" text-anchor="middle"', escape(_lines(node.name, _NAME, 1)[0])
-    parts.append(f'<text {text} fill="{_INK}"{_BOLD}>{name}</text>')
+    name, middle = escape(_lines(node.name, _NAME, 1)[0]), f'x="{place.middle:.1f}" text-anchor="middle"'
+    parts.append(f'<text {middle} y="{-2 if node.count else 4}" fill="{_INK}"{_BOLD}>{name}</text>')
+    if node.count:
+        parts.append(f'<text {middle} y="12" fill="{_PALE}">{escape(node.count)}</text>')
     return _group("accepting state" if node.is_accepting else "state", [node.tip], parts)
 
 

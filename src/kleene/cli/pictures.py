@@ -1,4 +1,4 @@
-"""The verb that draws: `kleene plot`."""
+"""The verbs that make something to look at: `kleene plot` and `kleene report`."""
 
 from __future__ import annotations
 
@@ -89,6 +89,43 @@ def plot(
         )
         picture.save(output_path)
         note(picture.caption)
+
+
+@app.command(
+    epilog=_examples(
+        "kleene report theft.sase -i readings.parquet -b ts -o theft.html",
+        "kleene report falls.sql -i trades.csv --y price -o falls.html",
+    )
+)
+def report(
+    query: QueryFile,
+    inputs: InputOption,
+    output_path: Annotated[Path, typer.Option("--output", "-o", help="The page: a name ending in .html.")],
+    title: Annotated[str | None, typer.Option(help="The heading; by default the name of the query file.")] = None,
+    y: Annotated[str | None, typer.Option(help="An attribute to draw over time besides.")] = None,
+    order_by: OrderBy = None,
+    language: LanguageOption = None,
+    tie_break: TieBreak = None,
+    type_column: TypeColumn = "type",
+    types: Types = None,
+    format: Selected = "all",
+    timezone: Timezone = "UTC",
+    schema: SchemaOption = None,
+    cast: Cast = None,
+    delimiter: Delimiter = ",",
+    null: Null = None,
+    param: Params = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write one page about a query: its matches, what nearly matched, pictures, and the plan. It needs no server."""
+    with errors():
+        queries = read_program(query, language)
+        files = read_inputs(inputs, checked_zone(timezone), read_form(delimiter, null, schema, cast))
+        check_output(output_path, files, query, overwrite)
+        options = _match_options(queries, order_by, tie_break, type_column, types, format, param)
+        found = only_query(queries, "a report").find(read_tables(files), **options)
+        found.report(output_path, title=title or ("Report" if str(query) == "-" else query.name), y=y)
+        note(f"{len(found):,} {'match' if len(found) == 1 else 'matches'}; the report is in {output_path}")
 
 
 def check_output(path: Path, files: Inputs, query: Path, overwrite: bool) -> None:

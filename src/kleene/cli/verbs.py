@@ -13,7 +13,7 @@ from rich.text import Text
 from kleene import __version__
 from kleene.analysis.row_pattern import is_row_pattern
 from kleene.api import check as check_query
-from kleene.cli import code_cache
+from kleene.cli import code_cache, editor
 from kleene.cli.console import ExitCode, errors, lost_output, note, note_warning, notes, output, say, say_plainly
 from kleene.cli.matching import choose_place, match_in_process, match_on_spark
 from kleene.cli.reading import (
@@ -549,6 +549,7 @@ def why(
 
 
 code_cache.add_to(app)
+editor.add_to(app)
 
 
 def _version(wanted: bool) -> None:

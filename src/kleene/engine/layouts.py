@@ -32,13 +32,17 @@ from kleene.plan.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """How the events of a call become rows, whatever part of them it is. `nullable` are columns that have NULLs."""
+    """How the events of a call become rows, whatever part of them it is. `nullable` are columns that have NULLs.
+
+    Of matches that events before the row `first` complete, no rows are wanted.
+    """
 
     plan: Plan
     nullable: frozenset[str]
     schema: pa.Schema
     with_times: bool
     id_columns: Sequence[str] | None
+    first: int = 0
 
     def made(self, table: pa.Table, budget: Budget) -> Made:
         """The rows of the matches in the table; without places, where rows come partition by partition."""
@@ -87,7 +91,9 @@ class InShares:
     def made(self, number: int, budget: Budget) -> Made:
         share = self.cut.share(number)
         found = self.maker.made(share.table, budget)
-        return in_order(Made(found.rows, share.positions[found.places])) if len(found.places) else found
+        if not len(found.places):
+            return found
+        return in_order(Made(found.rows, share.positions[found.places])).behind(self.maker.first)
 
     def joined(self, made: Sequence[Made], workers: Workers, budget: Budget) -> pa.Table:
         if self.maker.goes_by_partition:
@@ -137,7 +143,8 @@ class InRanges:
 
     def made(self, number: int, budget: Budget) -> Made:
         found = self.ranges.candidates(number, budget) if self.chosen is None else self.chosen[number]
-        return self.maker.together(*self.ranges.rows(number, found, self.maker.with_times, budget))
+        made = self.maker.together(*self.ranges.rows(number, found, self.maker.with_times, budget))
+        return made.behind(self.maker.first)
 
     def joined(self, made: Sequence[Made], workers: Workers, budget: Budget) -> pa.Table:
         return chained(made, self.maker.schema)

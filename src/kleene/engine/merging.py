@@ -36,6 +36,10 @@ class Made:
     rows: pa.Table
     places: Array
 
+    def behind(self, first: int) -> Made:
+        """The rows from a place on."""
+        return self.some(int(np.searchsorted(self.places, first)), len(self.places)) if first else self
+
     def some(self, begin: int, end: int) -> Made:
         return Made(self.rows.slice(begin, end - begin), self.places[begin:end])
 

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern
 from kleene.engine.budget import Budget
 from kleene.engine.compiled.columns import Array, encoded_values, not_read_only
@@ -155,7 +156,7 @@ def _stands_by_key(plan: Plan, sizes: Array, by_ends: bool) -> bool:
         return False
     if plan.pipeline is not None and plan.pipeline.is_sequence:
         return True
-    return by_ends and len(sizes) <= MANY_KEYS
+    return (by_ends or isinstance(plan.query, AnalyzedQuery)) and len(sizes) <= MANY_KEYS
 
 
 def _arranged_by_key(

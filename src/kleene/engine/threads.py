@@ -45,6 +45,25 @@ def run(plan: Plan, table: pa.Table, with_times: bool = False, id_columns: Seque
         return call.in_parts(Pool(pool, plan.threads, call.budget))
 
 
+def run_behind(
+    plan: Plan,
+    table: pa.Table,
+    first: int,
+    nullable: frozenset[str],
+    id_columns: Sequence[str] | None,
+    pool: Pool,
+    budget: Budget,
+) -> pa.Table:
+    """The rows of the matches that events from the row `first` on complete; what is found counts to the budget.
+
+    `nullable` are columns that have NULLs, here or elsewhere.
+    """
+    call = _Call(plan, table, False, id_columns, budget, nullable, first)
+    if why_together(plan, table.num_rows) is not None:
+        return call.together()
+    return call.in_parts(pool if pool.count > 1 else _OneThread())
+
+
 def why_together(plan: Plan, rows: int | None = None) -> str | None:
     """Why the events of a table of so many rows are matched together; None if they are matched in shares."""
     if plan.mode != "verbose":
@@ -60,13 +79,23 @@ def why_together(plan: Plan, rows: int | None = None) -> str | None:
 
 
 class _Call:
-    def __init__(self, plan: Plan, table: pa.Table, with_times: bool, id_columns: Sequence[str] | None) -> None:
-        self.table, self.budget = table, Budget(plan.limits, table.num_rows, is_whole=True)
+    def __init__(
+        self,
+        plan: Plan,
+        table: pa.Table,
+        with_times: bool,
+        id_columns: Sequence[str] | None,
+        budget: Budget | None = None,
+        nullable: frozenset[str] | None = None,
+        first: int = 0,
+    ) -> None:
+        self.table, self.budget = table, budget or Budget(plan.limits, table.num_rows, is_whole=True)
         schema = result_schema(plan, with_types_of_texts(table.schema), with_times, id_columns)
-        self.maker = Maker(plan, nullable_names(table), schema, with_times, id_columns)
+        there = nullable_names(table) if nullable is None else nullable
+        self.maker = Maker(plan, there, schema, with_times, id_columns, first)
 
     def together(self) -> pa.Table:
-        return self.maker.made(with_texts(self.table), self.budget).rows
+        return self.maker.made(with_texts(self.table), self.budget).behind(self.maker.first).rows
 
     def in_parts(self, workers: Workers) -> pa.Table:
         """The rows that the parts of the table give, if it can be cut."""

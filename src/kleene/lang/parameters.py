@@ -99,6 +99,11 @@ def bind_clause(definition: QueryDefinition, args: object) -> QueryDefinition:
     return _bound_query(definition, args or {}, "args")
 
 
+def is_open(query: QueryDefinition) -> bool:
+    """Whether a call must give values before the query can be planned."""
+    return any(True for _ in _uses(query))
+
+
 def _unknown(name: object, names: list[str]) -> AnalysisError:
     guess = did_you_mean(name, names) if isinstance(name, str) else ""
     return AnalysisError(f"the query has no parameter {shown(name)}", hint=f"Its parameters: {listed(names)}.{guess}")

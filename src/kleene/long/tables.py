@@ -27,8 +27,9 @@ class LongForm:
 
     def schema(self, wide: pa.Schema) -> pa.Schema:
         if self.parts is None:
-            names = [*ADDED, *(name for name in wide.names if name not in ADDED)]
-            return pa.schema([wide.field(name) for name in names])
+            # A column that PARTITION BY and ORDER BY both name is there twice; once is enough here.
+            names = dict.fromkeys([*ADDED, *wide.names])
+            return pa.schema([wide.field(wide.names.index(name)) for name in names])
         columns: dict[str, pa.Field] = {}
         for name, _ in self.parts:
             for column in _event_type(wide.field(name).type):
@@ -41,7 +42,7 @@ class LongForm:
         """The events of each match together and in their order, matches as they come."""
         schema = self.schema(wide.schema)
         if self.parts is None:
-            return wide.select(schema.names)
+            return wide.select([wide.column_names.index(name) for name in schema.names])
         before = np.zeros(wide.num_rows, np.int64)  # events of the match that earlier variables have
         pieces: list[pa.Table] = []
         matches: list[Array] = []

@@ -50,12 +50,12 @@ def _cells(row: Sequence[Any], numeric: Sequence[bool]) -> Iterator[str]:
         yield f"<td{style}{cell_html(value)}"
 
 
-def cell_html(value: Any) -> str:
+def cell_html(value: Any, most: int = MOST_LETTERS) -> str:
     """The rest of the tag of a cell, and what it holds."""
     text = value_text(value)
-    if len(text) <= MOST_LETTERS:
+    if len(text) <= most:
         return f">{escape(text)}</td>"
-    return f' title="{escape(text[:_MOST_IN_TIP])}">{escape(text[: MOST_LETTERS - 1])}…</td>'
+    return f' title="{escape(text[:_MOST_IN_TIP])}">{escape(text[: most - 1])}…</td>'
 
 
 def is_number(value: Any) -> bool:

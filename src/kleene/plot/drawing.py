@@ -8,12 +8,12 @@ from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.errors import UnsupportedError, shown
+from kleene.markup.themes import Theme, theme_of
 from kleene.plot.figures import png_of, svg_of
 from kleene.plot.finding import Sight
 from kleene.plot.picture import Picture
 from kleene.plot.seen import short_text
 from kleene.plot.sheet import LEAST, MOST, Entry, look_of
-from kleene.plot.themes import Theme, theme_of
 from kleene.plot.thinning import plural
 
 Size = tuple[int, int | None]

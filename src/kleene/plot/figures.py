@@ -97,7 +97,10 @@ def _inlined(svg: str, title: str) -> str:
     """The picture as it may stand in a page beside others: groups have classes in place of ids, and it has a title."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r'<g id="([^"<>]*)"', r'<g class="\1"', body)
-    body = re.sub(r"font: (?:[\w.]+ )*?([\d.]+px) [^;\"]*", rf"font-size:\1;{_FAMILIES}", body)
+    body = re.sub(r"font-family: [^;\"<>]*", _FAMILIES, body)
+    body = re.sub(
+        r"\s*<defs>\s*<style[^<>]*>[^<>]*</style>\s*</defs>", "", body, count=1
+    )  # it would style a whole page
     opening, rest = body.split(">", 1)
     label = escape(title, quote=True)
-    return f'{opening} role="img" aria-label="{label}">\n <title>{escape(title)}</title>{rest}'
+    return f'{opening} stroke-linejoin="round" role="img" aria-label="{label}">\n <title>{escape(title)}</title>{rest}'

@@ -22,16 +22,18 @@ from kleene.ir import expr as ir
 from kleene.ir.options import RowsPerMatch, Selection
 from kleene.ir.query import Measure, QueryDefinition
 from kleene.ir.steps import is_steps
-from kleene.long.definition import MATCH_ID, POSITION, VARIABLE, long_definition
+from kleene.long.definition import long_definition
 from kleene.plan.plan import Plan
 from kleene.plot.seen import Array, Keys, Matches, Seen, check_column, clock_of, keys_of
 from kleene.schema import INTEGER
+from kleene.why.question import ROW
+from kleene.why.row_asking import with_rows
 
 MOST_MATCHES, MOST_SELECTED = 200_000, 2_000_000
 """Matches that are looked at, and events in them: a query may have more than anyone can hold."""
-ROW = "\0row"
 _COUNT = Measure("\0count", ir.Aggregate("count", ir.Events(None, ir.Position.EACH)))
 _ROWS, _VARIABLES = "\0rows", "\0variables"
+_ADDED = _NUMBER, _VARIABLE, _POSITION = "\0number", "\0variable", "\0position"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +64,7 @@ def _sight_of_events(call: Call, events: Any, further: Sequence[str]) -> Sight:
     for name in further:
         check_column(name, visible)
     names = set(columns_read(query, there, source.order.columns)).union(further)
-    table = in_order(source.read([name for name in there if name in names]), source.order)
+    table = in_order(with_rows(source.read([name for name in there if name in names])), source.order)
     plan = call.plan(query)
     matches = _matches_of_events(plan, table, tuple(one.name if one.named else None for one in query.components))
     keys = keys_of(table, query.partition_by, with_nulls=False)
@@ -111,7 +113,7 @@ def _sight_of_rows(call: Call, events: Any, further: Sequence[str]) -> Sight:
         check_column(name, [name for name in there if name in set(source.schema)])
     names = set(columns_read(read, there, ())).union(further)
     table = source.read([name for name in there if name in names] or there[:1])
-    table = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
+    table = with_rows(table)
     kept = [(name, type_) for name, type_ in source.schema.attributes if name in table.column_names]
     schema = replace(source.schema, attributes=(*kept, (ROW, INTEGER)))
     query = analyze_row_pattern(_telling(definition), schema, source.schema.hidden)
@@ -139,7 +141,11 @@ def _telling(definition: QueryDefinition) -> QueryDefinition:
         rows = Measure(_ROWS, ir.Aggregate("array_agg", ir.Attribute(None, ROW)))
         variables = Measure(_VARIABLES, ir.Aggregate("array_agg", ir.Classifier(None)))
         return replace(definition, measures=(rows, variables))
-    return long_definition(definition, [ROW])
+    told = long_definition(definition, [ROW])
+    if definition.selection is Selection.FIRST_COMPLETED:
+        return told
+    measures = zip(_ADDED, told.measures or (), strict=True)  # under names that no column of the input has
+    return replace(told, measures=tuple(replace(measure, name=name) for name, measure in measures))
 
 
 def _matches_of_rows(plan: Plan, table: pa.Table, keys: Keys, place_of: Array) -> Matches:
@@ -180,8 +186,8 @@ def _in_rows(batches: Iterator[pa.Table], key_of_row: Array) -> Iterator[_Told]:
     before: tuple[int, int, int] | None = None
     for batch in batches:
         own = np.asarray(batch.column(ROW), dtype=np.int64)
-        number, position = np.asarray(batch.column(MATCH_ID)), np.asarray(batch.column(POSITION))
-        names = batch.column(VARIABLE).to_pylist()
+        number, position = np.asarray(batch.column(_NUMBER)), np.asarray(batch.column(_POSITION))
+        names = batch.column(_VARIABLE).to_pylist()
         key = key_of_row[own]
         begins = np.ones(len(own), bool)
         begins[1:] = (number[1:] != number[:-1]) | (key[1:] != key[:-1]) | (position[1:] <= position[:-1])

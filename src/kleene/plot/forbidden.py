@@ -1,9 +1,12 @@
-"""Events that a negation forbids: those of its types that satisfy what it asks of one event alone."""
+"""Events that a negation forbids: those of its types that satisfy what it asks of one event alone.
+
+And where they counted: runs that would have been matches, but for one of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,10 +18,22 @@ from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate, of_one_event
 from kleene.plot.finding import Sight
 from kleene.plot.seen import Array
+from kleene.why.answer import Why
+from kleene.why.model import Kind
+from kleene.why.question import ROW
 from kleene.why.tally import is_of_one_event
 
 MOST_ASKED = 20_000
 """Events that are asked in plain Python."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stopped:
+    """A run that would have been a match: its events with their variables, and the event that forbids it."""
+
+    places: tuple[int, ...]
+    variable: tuple[int, ...]
+    by: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +42,7 @@ class Forbidden:
 
     places: Array
     variables: tuple[str, ...]
+    stopped: tuple[Stopped, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -36,17 +52,33 @@ class Forbidden:
 NONE = Forbidden(np.empty(0, np.int64), ())
 
 
-def forbidden_of(sight: Sight, keys: Sequence[int]) -> list[Forbidden]:
-    """For each key, the events that negations may forbid in it."""
+def forbidden_of(sight: Sight, keys: Sequence[int], why: Why | None) -> list[Forbidden]:
+    """For each key, the events that negations may forbid in it, and the runs that they stopped."""
     query = sight.query
     if not isinstance(query, AnalyzedQuery) or not query.negations:
         return [NONE for _ in keys]
     left = MOST_ASKED
+    stopped = _stopped(sight, why)
     found = []
     for key in keys:
         places = np.flatnonzero(sight.seen.keys.of_event == key)[: max(left, 0)]
         left -= len(places) * len(query.negations)
-        found.append(_of_places(sight, query, places))
+        own = tuple(one for one in stopped if sight.seen.keys.of_event[one.by] == key)
+        found.append(replace(_of_places(sight, query, places), stopped=own))
+    return found
+
+
+def _stopped(sight: Sight, why: Why | None) -> list[Stopped]:
+    rows = np.asarray(sight.seen.table.column(ROW))
+    place_of = np.empty(len(rows), np.int64)
+    place_of[rows] = np.arange(len(rows))
+    number = {name: at for at, name in enumerate(sight.seen.matches.variables)}
+    found = []
+    for miss in () if why is None else why.misses:
+        if miss.kind is Kind.NEGATION and miss.by is not None:
+            bound = [(event.row, number.get(name, 0)) for name, events in miss.bound for event in events]
+            places = tuple(int(place_of[row]) for row, _ in bound)
+            found.append(Stopped(places, tuple(variable for _, variable in bound), int(place_of[miss.by.row])))
     return found
 
 

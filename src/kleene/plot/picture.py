@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kleene.errors import UnsupportedError, printable, shown
-from kleene.plot.themes import following, variables_css
+from kleene.markup.themes import following, variables_css
 
 ENDINGS = (".svg", ".png", ".html")
 _PAGE = (
@@ -58,7 +58,7 @@ class Picture:
         )
 
     def inline(self) -> str:
-        """The SVG for a page that has the rules of `kleene.plot.themes.variables_css`: it follows light and dark."""
+        """The SVG for a page that has the rules of `kleene.markup.themes.variables_css`: it follows light and dark."""
         return following(self._svg, self.theme)
 
     def save(self, path: Any) -> Path:

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kleene.analysis.analyzed import AnalyzedQuery
+from kleene.api import prepare
 from kleene.call import Call, is_scan, is_spark
 from kleene.errors import SchemaError, UnsupportedError, shown
+from kleene.markup.themes import THEMES
 from kleene.options.checks import checked_choice, checked_count
-from kleene.plot.drawing import Drawing, Size, checked_size
+from kleene.plot.drawing import checked_size
 from kleene.plot.figures import check_installed
 from kleene.plot.finding import Sight, sight_of
 from kleene.plot.forbidden import forbidden_of
+from kleene.plot.histograms import durations_of, lengths_of, over_time_of
 from kleene.plot.picture import Picture
 from kleene.plot.series import series_of
 from kleene.plot.sheet import WIDTH
-from kleene.plot.themes import THEMES
+from kleene.plot.states import automaton_picture, why_for
 from kleene.plot.thinning import check_limit, chosen_keys
 from kleene.plot.timeline import timeline_of
+from kleene.why.answer import Why
 
-KINDS = ("timeline", "values")
-LIMIT = 12
+KINDS = ("timeline", "values", "automaton", "lengths", "durations", "over_time")
+_MOST_FOLLOWED = 5_000  # events and runs, for pictures of matches
+_COUNTED = {"lengths": lengths_of, "durations": durations_of, "over_time": over_time_of}
 See = Callable[[Call, Any, Sequence[str]], Sight]
 
 
@@ -38,7 +44,7 @@ def plot_of(
     """The picture that the arguments ask for; `see` finds what it is made of."""
     check_installed()
     kind_, theme_ = checked_choice("kind", kind, KINDS), checked_choice("theme", theme, THEMES)
-    room, most = checked_size(size, WIDTH), check_limit(checked_count("limit", limit))
+    room, most = checked_size(size, 0 if kind_ == "automaton" else WIDTH), check_limit(checked_count("limit", limit))
     if kind_ == "values" and y is None:
         raise SchemaError(
             "a picture of values needs the attribute to draw", hint='Name it: plot(events, "values", y="price").'
@@ -46,8 +52,16 @@ def plot_of(
     if kind_ != "values" and y is not None:
         raise UnsupportedError(f'y is for kind="values", but the kind is "{kind_}"', hint="Leave y out.")
     check_in_process(events)
+    if kind_ == "automaton":
+        return automaton_picture(prepare(call, events)[1], why_for(call, events), theme_, room)
     sight = see(call, events, () if y is None else (check_name(y),))
-    return _drawing(sight, kind_, y, keys, most, room).picture(kind_, theme_)
+    if kind_ in _COUNTED:
+        return _COUNTED[kind_](sight, room).picture(kind_, theme_)
+    chosen, note = chosen_keys(sight.seen, keys, most)
+    forbidden = forbidden_of(sight, chosen, _stopping(call, events, sight))
+    if kind_ == "values":
+        return series_of(sight, check_name(y), chosen, note, forbidden, room).picture(kind_, theme_)
+    return timeline_of(sight, chosen, note, forbidden, room).picture(kind_, theme_)
 
 
 def check_name(y: object) -> str:
@@ -64,9 +78,7 @@ def check_in_process(events: Any) -> None:
         )
 
 
-def _drawing(sight: Sight, kind: str, y: Any, keys: object, limit: int, size: Size) -> Drawing:
-    chosen, note = chosen_keys(sight.seen, keys, limit)
-    forbidden = forbidden_of(sight, chosen)
-    if kind == "values":
-        return series_of(sight, y, chosen, note, forbidden, size)
-    return timeline_of(sight, chosen, note, forbidden, size)
+def _stopping(call: Call, events: Any, sight: Sight) -> Why | None:
+    """What tells of runs that negations stopped, where there are any."""
+    has_negations = isinstance(sight.query, AnalyzedQuery) and bool(sight.query.negations)
+    return why_for(call, events, _MOST_FOLLOWED, _MOST_FOLLOWED) if has_negations else None

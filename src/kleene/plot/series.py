@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kleene.markup.themes import LIGHT, Theme
 from kleene.plot.drawing import Drawing, Size, counted, left_out, variable_entries
 from kleene.plot.finding import Sight
 from kleene.plot.forbidden import Forbidden
@@ -24,7 +25,6 @@ from kleene.plot.sheet import (
     range_of,
     set_time_axis,
 )
-from kleene.plot.themes import LIGHT, Theme
 from kleene.plot.thinning import plural, selected_places, sentence, thinned
 
 _PANEL, _TITLE, _AXIS, _TICKS, _BETWEEN = 150.0, 24.0, 44.0, 52.0, 16.0

@@ -10,8 +10,8 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
+from kleene.markup.themes import Theme
 from kleene.plot.seen import Array, Clock, short_text
-from kleene.plot.themes import Theme
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "p", "*")
 LETTER, LINE = 7.0, 17.0
@@ -28,6 +28,7 @@ class Entry:
     color: str
     marker: str
     size: float = 7.0
+    is_hollow: bool = False
 
 
 def text_width(text: str) -> float:
@@ -76,9 +77,9 @@ class Sheet:
     def legend(self, entries: Sequence[Entry], top: float) -> None:
         for entry, x, row in placed(entries, self.width):
             y = top + LEGEND_ROW * (row + 0.5)
-            self.layer.plot(
-                [x + 5], [y], entry.marker, color=entry.color, markersize=entry.size * 0.75, clip_on=False, gid="legend"
-            )
+            how = {"markerfacecolor": self.theme.paper} if entry.is_hollow else {}
+            size = entry.size * 0.75
+            self.layer.plot([x + 5], [y], entry.marker, color=entry.color, markersize=size, gid="legend", **how)
             self.write(x + 16, y, entry.text)
 
     def caption(self, lines: Sequence[str]) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from kleene.markup.themes import LIGHT, Theme
 from kleene.plot.drawing import Drawing, Size, counted, left_out, variable_entries
 from kleene.plot.finding import Sight
-from kleene.plot.forbidden import Forbidden
+from kleene.plot.forbidden import Forbidden, Stopped
 from kleene.plot.seen import Array, short_text
 from kleene.plot.sheet import (
     LINE,
@@ -25,12 +26,11 @@ from kleene.plot.sheet import (
     set_time_axis,
     text_width,
 )
-from kleene.plot.themes import LIGHT, Theme
 from kleene.plot.thinning import MOST_LANES, Lanes, lanes_of, plural, selected_places, sentence, thinned
 
 _STRIP, _LANE, _GAP = 24.0, 17.0, 10.0  # heights in pixels, where nothing else is asked for
 _AXIS = 44.0  # of the axis below, with its label
-_LEAST_LANES = 2
+_LEAST_LANES, _MOST_STOPPED = 2, 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +44,12 @@ class _Band:
     hidden: int  # events of the key that are not drawn
 
     @property
+    def stopped(self) -> tuple[Stopped, ...]:
+        return self.forbidden.stopped[:_MOST_STOPPED]
+
+    @property
     def height(self) -> float:
-        return _STRIP + _LANE * max(self.lanes.count, 0) + _GAP
+        return _STRIP + _LANE * (self.lanes.count + len(self.stopped)) + _GAP
 
 
 def timeline_of(sight: Sight, keys: list[int], note: str | None, forbidden: list[Forbidden], size: Size) -> Drawing:
@@ -59,23 +63,16 @@ def timeline_of(sight: Sight, keys: list[int], note: str | None, forbidden: list
         kept = np.isin(places, own.places)
         picked = places[thinned(seen.clock.values[places], None, kept)]
         bands.append(_Band(_label(sight, key), picked, own, lanes_of(seen, key, most), len(places) - len(picked)))
-    hidden = sum(band.lanes.left_out for band in bands)
-    caption = sentence(
+    hidden, close = sum(band.lanes.left_out for band in bands), sum(band.hidden for band in bands)
+    stopped = sum(len(band.forbidden.stopped) - len(band.stopped) for band in bands)
+    missing = left_out(
         [
-            counted(sight),
-            note,
-            left_out(
-                [
-                    (hidden, f"{plural(hidden, 'match', 'matches')} where more than {most} overlap"),
-                    (
-                        sum(band.hidden for band in bands),
-                        f"{plural(sum(band.hidden for band in bands), 'event')} that stand close to others",
-                    ),
-                ]
-            ),
-            _untimed(sight),
+            (hidden, f"{plural(hidden, 'match', 'matches')} where more than {most} overlap"),
+            (stopped, f"{plural(stopped, 'run')} that a negation stopped"),
+            (close, f"{plural(close, 'event')} that stand close to others"),
         ]
     )
+    caption = sentence([counted(sight), note, missing, _untimed(sight)])
     return _Timeline(sight, bands, caption, width, height).drawing()
 
 
@@ -118,7 +115,10 @@ class _Timeline:
     def _entries(self, theme: Theme) -> list[Entry]:
         entries = [*variable_entries(self.sight, theme), Entry("other events", theme.faint, "|", 10)]
         names = dict.fromkeys(name for band in self.bands for name in band.forbidden.names)
-        return [*entries, *(Entry(short_text(f"!{name}, forbidden", 40), theme.forbidden, "x") for name in names)]
+        entries += [Entry(short_text(f"!{name}, forbidden", 40), theme.forbidden, "x") for name in names]
+        if any(band.stopped for band in self.bands):
+            entries.append(Entry("no match, for that reason", theme.faint, "o", 6, is_hollow=True))
+        return entries
 
     def _draw(self, figure: Any, theme: Theme, height: int, scale: float) -> None:
         sheet = Sheet(figure, (self.width, height), theme)
@@ -160,29 +160,50 @@ class _Timeline:
         axes.plot(times[others], np.full(len(others), strip), "|", color=theme.faint, markersize=7, gid="event")
         places = band.forbidden.places
         axes.plot(times[places], np.full(len(places), strip), "x", color=theme.forbidden, markersize=6, gid="forbidden")
-        heights = top + (_STRIP + _LANE * (band.lanes.lane + 0.5)) * scale
         small = min(1.0, scale)
-        marks: dict[int, tuple[list[float], list[float]]] = {}
-        for match, y in zip(band.lanes.matches.tolist(), heights.tolist(), strict=True):
+        lanes = top + (_STRIP + _LANE * (np.arange(band.lanes.count + len(band.stopped)) + 0.5)) * scale
+        marks = _Marks()
+        for match, lane in zip(band.lanes.matches.tolist(), band.lanes.lane.tolist(), strict=True):
             events, variable = seen.matches.events_of(match)
-            ends = times[[events[0], events[-1]]]
+            how = {"color": theme.pale, "linewidth": 1.6 * small + 0.4, "solid_capstyle": "round"}
+            axes.plot(times[[events[0], events[-1]]], [lanes[lane]] * 2, "-", gid="match", **how)
+            marks.add(times[events], lanes[lane], variable)
+        marks.draw(axes, theme, 7 * max(small, 0.6), "selected")
+        marks = _Marks()
+        for run, y in zip(band.stopped, lanes[band.lanes.count :].tolist(), strict=True):
+            ends = times[[min(run.places), max(run.places)]]
+            axes.plot(ends, [y, y], "--", color=theme.faint, linewidth=1.0, gid="stopped")
             axes.plot(
-                ends, [y, y], "-", color=theme.pale, linewidth=1.6 * small + 0.4, gid="match", solid_capstyle="round"
+                times[[run.by]], [y], "x", color=theme.forbidden, markersize=7, markeredgewidth=1.6, gid="stopping"
             )
-            for place, number in zip(events.tolist(), variable.tolist(), strict=True):
-                xs, ys = marks.setdefault(number, ([], []))
-                xs.append(times[place])
-                ys.append(y)
-        for number, (xs, ys) in sorted(marks.items()):
+            marks.add(times[list(run.places)], y, np.array(run.variable))
+        marks.draw(axes, theme, 5 * max(small, 0.6), "nearly", is_hollow=True)
+
+
+class _Marks:
+    """Marks of events, gathered by variable, so that each variable is drawn at once."""
+
+    def __init__(self) -> None:
+        self.by_variable: dict[int, tuple[list[float], list[float]]] = {}
+
+    def add(self, xs: Array, y: float, variable: Array) -> None:
+        for x, number in zip(xs.tolist(), variable.tolist(), strict=True):
+            own = self.by_variable.setdefault(number, ([], []))
+            own[0].append(x)
+            own[1].append(y)
+
+    def draw(self, axes: Any, theme: Theme, size: float, gid: str, is_hollow: bool = False) -> None:
+        for number, (xs, ys) in sorted(self.by_variable.items()):
             color, marker = look_of(number, theme)
+            inner, border = (theme.paper, color) if is_hollow else (color, theme.paper)
             axes.plot(
                 xs,
                 ys,
                 marker,
-                color=color,
-                markersize=7 * max(small, 0.6),
-                markeredgecolor=theme.paper,
-                markeredgewidth=0.8,
-                gid=f"selected variable-{number + 1}",
+                markerfacecolor=inner,
+                markersize=size,
+                markeredgecolor=border,
+                markeredgewidth=1.2 if is_hollow else 0.8,
+                gid=f"{gid} variable-{number + 1}",
                 clip_on=False,
             )

@@ -181,6 +181,8 @@ class ScanCall:
     def rows(self, matcher: PieceMatcher) -> Iterator[pa.Table]:
         """The rows as they are found, each with the place of the event that completes its match."""
         match self.choice.way:
+            case InOrder(steps=steps, reach=reach) if reach is not None:
+                yield from matcher.reaching_back(pieces(steps, self.opened.reading), reach)
             case InOrder(steps=steps):
                 yield from matcher.in_order(pieces(steps, self.opened.reading))
             case ByFolder(groups=groups):

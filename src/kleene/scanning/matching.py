@@ -23,13 +23,15 @@ from kleene.engine.compiled.meter import Meter
 from kleene.engine.event_types import MissingTypes
 from kleene.engine.needs import useful_event
 from kleene.engine.progress import CheckedProgress, PreparedQuery
-from kleene.engine.results import RowWriter
+from kleene.engine.protocol import Time
+from kleene.engine.results import PLACED, RowWriter
 from kleene.engine.row_output import NUMBER
 from kleene.engine.threads import Pool
 from kleene.engine.ties import IN_PROCESS, TieCounter, tie_rule
 from kleene.engine.useful import only_useful
 from kleene.ir.options import Timeouts
 from kleene.plan.plan import ByKey, Plan
+from kleene.scanning.reaching import ReachingMatcher
 from kleene.scanning.shares import KeyShares
 from kleene.scanning.sweep import made_ahead
 
@@ -86,18 +88,36 @@ class PieceMatcher:
 
     def _numbered(self, pieces: Iterator[pa.Table], shares: KeyShares) -> Iterator[tuple[int, list[pa.Table]]]:
         """How many events each piece has, and those of each share."""
-        counter = None if self._rule is None else TieCounter(self._rule)
         first = 0
-        for table in pieces:
-            if counter is not None:
-                counter.add(table)
-            self.types.look_at(table)
+        for table in self._looked_at(pieces):
             numbers = pa.array(np.arange(first, first + table.num_rows))
             first += table.num_rows
             of_use = only_useful(table.append_column(NUMBER, numbers), self._useful)
             self._empty = of_use.schema.empty_table()
             yield table.num_rows, shares.split(of_use)
+
+    def _looked_at(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The pieces, of which ties and types are noted on their way."""
+        counter = None if self._rule is None else TieCounter(self._rule)
+        for table in pieces:
+            if counter is not None:
+                counter.add(table)
+            self.types.look_at(table)
+            yield table
         self._ties += 0 if counter is None else counter.finish()
+
+    def reaching_back(self, pieces: Iterator[pa.Table], reach: Time) -> Iterator[pa.Table]:
+        """The same, where a match depends on no more than so much time before its last event; rows count themselves."""
+        matcher = ReachingMatcher(self.plan, reach, self._id_columns, self.budget)
+        of_use = ((table.num_rows, only_useful(table, self._useful)) for table in self._looked_at(pieces))
+        given = 0
+        with self._threads(self.plan.threads) as pool, made_ahead(matcher.tables(of_use)) as ready:
+            for rows, table, first in ready:
+                found = matcher.rows(pool, table, first)
+                places = pa.array(np.arange(given, given + found.num_rows))
+                given += found.num_rows
+                yield from self._given([[found.append_column(f"{PLACED}0", places)] if found.num_rows else []])
+                self.budget.passed(rows)
 
     # --- by groups of keys: events have the numbers that they have in the input ---
 

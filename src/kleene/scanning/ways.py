@@ -16,13 +16,15 @@ from kleene.engine.budget import available_memory
 from kleene.engine.events import null_order_key
 from kleene.engine.needs import useful_event
 from kleene.engine.progress import PreparedQuery
+from kleene.engine.protocol import Time
 from kleene.errors import UnsupportedError
 from kleene.ir import expr as ir
 from kleene.ir.paths import path_of
 from kleene.plan.plan import ByKey, Plan
 from kleene.scanning.blocks import Block, Bounds
 from kleene.scanning.opening import Opened
-from kleene.scanning.order import Steps, count_overlaps, steps_of, timed_blocks
+from kleene.scanning.order import Steps, TimedBlock, count_overlaps, steps_of, timed_blocks
+from kleene.scanning.reaching import MOST_AGAIN, reach_back
 from kleene.scanning.scan import Scan, counted
 from kleene.scanning.skipping import Skipped, useful_blocks
 from kleene.schema import DATE, FLOAT, INTEGER, TimestampType
@@ -47,10 +49,14 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Events are read in the order of time, piece by piece."""
+    """Events are read in the order of time, piece by piece.
+
+    With a `reach`, a match depends on no more than so much time before its last event.
+    """
 
     steps: Steps
     reason: str
+    reach: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +118,22 @@ def _of_blocks(opened: Opened, plan: Plan, columns: pa.Schema, blocks: tuple[Blo
         files = len({block.file for block in blocks})
         if not overlaps:
             follow = "1 file is in the order of time" if files == 1 else f"{files:,} files follow one another in time"
-            return InOrder(steps, f"in place, because {follow}")
+            return InOrder(steps, f"in place, because {follow}", _reach(plan, timed))
         return InOrder(
             steps,
             f"in the order of time: {overlaps:,} of {counted(len(blocks), 'block')} overlap with earlier ones, and at "
             f"most {steps.most_rows:,} events are held at once",
+            _reach(plan, timed),
         )
     overlap = f"{overlaps:,} of {counted(len(blocks), 'block')} overlap in time"
     return _apart(opened, plan, blocks, columns, overlap if overlaps else "blocks are too large to be held")
+
+
+def _reach(plan: Plan, timed: Sequence[TimedBlock]) -> Time | None:
+    """How far a match reaches back, if few events are that near: these are matched again with the next piece."""
+    reach, rows = reach_back(plan), sum(one.block.rows for one in timed)
+    lasts = max(one.high for one in timed) - min(one.low for one in timed)
+    return reach if reach is not None and rows * reach <= MOST_AGAIN * lasts else None
 
 
 def _of_text(scan: Scan, opened: Opened, plan: Plan, columns: pa.Schema) -> Way:

@@ -103,7 +103,7 @@ def _miss_lines(misses: Sequence[NearMiss]) -> list[str]:
         return []
     lines = ["near misses"]
     for miss in misses[:_MOST_MISSES]:
-        lines += [f"  {_run_name(miss.run, miss.key)}: {bound_text(miss.bound)}", f"    {_miss_text(miss)}"]
+        lines += [f"  {_run_name(miss.run, miss.key)}: {bound_text(miss.bound)}", f"    {miss_text(miss)}"]
     if len(misses) > _MOST_MISSES:
         lines.append(f"  and {len(misses) - _MOST_MISSES:,} more, in near_misses")
     return lines
@@ -114,7 +114,7 @@ def _run_name(number: int, key: Sequence[tuple[str, str]]) -> str:
     return f"{name} ({key_text(key)})" if key else name
 
 
-def _miss_text(miss: NearMiss) -> str:
+def miss_text(miss: NearMiss) -> str:
     variable = printable(miss.variable or "")
     event = "" if miss.event is None else event_text(miss.event)
     by = "" if miss.by is None else event_text(miss.by)

@@ -6,6 +6,7 @@ So a picture that was drawn in one theme can be told to follow another: each col
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 THEMES = ("light", "dark")
@@ -75,22 +76,23 @@ DARK = Theme(
     variable_6="#f778ba",
 )
 _BY_NAME = {"light": LIGHT, "dark": DARK}
-_TAG, _STYLE, _COLOR = re.compile(r"<[A-Za-z][^<>]*>"), re.compile(r'\bstyle="[^"]*"'), re.compile(r"#[0-9a-f]{6}\b")
+_TAG, _COLOR = re.compile(r"<[A-Za-z][^<>]*>"), re.compile(r"#[0-9a-f]{6}\b")
+_PAINT = re.compile(r'\b(?:style|fill|stroke)="[^"]*"')
 
 
 def theme_of(name: str) -> Theme:
     return _BY_NAME[name]
 
 
+def colors_css(theme: Theme) -> str:
+    """The colours of the theme as variables of CSS, by their parts."""
+    return "".join(f"--kleene-{part(one.name)}:{getattr(theme, one.name)};" for one in fields(Theme))
+
+
 def variables_css() -> str:
     """Style rules that give each part its colour, light or dark as the reader's system is."""
-
-    def colors(theme: Theme) -> str:
-        return "".join(f"--kleene-{part(one.name)}:{getattr(theme, one.name)};" for one in fields(Theme))
-
-    return (
-        f":root{{color-scheme:light dark;{colors(LIGHT)}}}@media (prefers-color-scheme:dark){{:root{{{colors(DARK)}}}}}"
-    )
+    dark = f"@media (prefers-color-scheme:dark){{:root{{{colors_css(DARK)}}}}}"
+    return f":root{{color-scheme:light dark;{colors_css(LIGHT)}}}{dark}"
 
 
 def part(field: str) -> str:
@@ -98,17 +100,26 @@ def part(field: str) -> str:
 
 
 def following(svg: str, name: str) -> str:
-    """The picture, which was drawn in the theme, with colours that follow the rules of `variables_css`.
-
-    Only styles of tags are changed: a text that looks like a colour stays as it is.
-    """
+    """The picture, which was drawn in the theme, with colours that follow the rules of `variables_css`."""
     parts = {getattr(theme_of(name), one.name): part(one.name) for one in fields(Theme)}
+    return _repainted(svg, lambda color: f"var(--kleene-{parts[color]},{color})" if color in parts else color)
 
-    def as_variable(found: re.Match[str]) -> str:
-        color = found.group()
-        return f"var(--kleene-{parts[color]},{color})" if color in parts else color
 
-    def of_style(style: re.Match[str]) -> str:
-        return _COLOR.sub(as_variable, style.group())
+def recolored(svg: str, name: str) -> str:
+    """A drawing in the colours of the light theme, in those of another."""
+    return _repainted(svg, lambda color: color_in(color, name))
 
-    return _TAG.sub(lambda tag: _STYLE.sub(of_style, tag.group()), svg)
+
+def color_in(color: str, name: str) -> str:
+    """A colour of the light theme as it is in another."""
+    parts = {getattr(LIGHT, one.name): one.name for one in fields(Theme)}
+    return str(getattr(theme_of(name), parts[color])) if color in parts else color
+
+
+def _repainted(svg: str, paint: Callable[[str], str]) -> str:
+    """The picture with other colours. Only tags are changed: a text that looks like a colour stays as it is."""
+
+    def of_tag(tag: re.Match[str]) -> str:
+        return _PAINT.sub(lambda found: _COLOR.sub(lambda color: paint(color.group()), found.group()), tag.group())
+
+    return _TAG.sub(of_tag, svg)
