@@ -13,7 +13,7 @@ import warnings
 from dataclasses import fields
 from typing import Any
 
-from kleene.plot.themes import DARK, LIGHT, Theme
+from kleene.markup.themes import DARK, LIGHT, Theme
 
 _NAME = "picture"
 _LINE = f">>> {_NAME} = "
