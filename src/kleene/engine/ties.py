@@ -109,7 +109,10 @@ def _rule_of_rows(query: AnalyzedRowPattern, names: Listed[str]) -> TieRule | No
     order = tuple(column.name for column in query.order_by)
     known = (*order, *query.partition_by)
     read = (name for name in columns_read(query, names, ()) if name not in known)
-    return TieRule(order, query.partition_by, tuple(read), False, way_out="Add a column that decides to ORDER BY.")
+    other = "" if query.partition_by else ", or split them by a key: PARTITION BY"
+    return TieRule(
+        order, query.partition_by, tuple(read), False, way_out=f"Add a column that decides to ORDER BY{other}."
+    )
 
 
 def _is_one_row(pattern: Pattern) -> bool:
