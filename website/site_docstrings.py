@@ -18,10 +18,16 @@ _ENTRY = re.compile(r"(?P<names>\w+(, \w+)*): (?P<text>\S.*)")
 class Docstrings(griffe.Extension):
     """Rewrites the docstring of every function and class that is read."""
 
-    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        if obj.docstring is not None:
-            names = [parameter.name for parameter in obj.parameters] if isinstance(obj, griffe.Function) else []
-            obj.docstring.value = with_sections(with_fences(with_links(obj.docstring.value)), names)
+    def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
+        _rewrite(func, [parameter.name for parameter in func.parameters])
+
+    def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
+        _rewrite(cls, list(cls.members))
+
+
+def _rewrite(described: griffe.Object, names: list[str]) -> None:
+    if described.docstring is not None:
+        described.docstring.value = with_sections(with_fences(with_links(described.docstring.value)), names)
 
 
 def with_links(text: str) -> str:
