@@ -6,7 +6,7 @@ import kleene
 
 _PARTS = {
     "Queries": ["sase", "match_recognize", "pattern_window", "regex", "begin", "program", "sql"],
-    "What a query can do": ["Query", "StepPattern", "Program", "Progress", "Found"],
+    "What a query can do": ["Query", "StepPattern", "Program", "Progress", "Found", "Picture"],
     "Inputs and results": ["scan", "expand", "show_progress"],
     "Options": ["EngineOptions", "Schema", "SparkOptions", "StreamOptions"],
     "Functions of your own": ["function", "aggregate"],

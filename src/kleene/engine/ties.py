@@ -66,7 +66,8 @@ class TieRule:
         1,234 events have the same ts as another event of their id, and the order of the input decides which comes \
 first: in process and on Spark the results may differ. Use tie_break to name a column that decides.
         """
-        whose = f" of their {listed(self.key)}" if self.key else ""
+        key = [name for name in self.key if name not in self.order]
+        whose = f" of their {listed(key)}" if key else ""
         return (
             f"{count:,} events have the same {listed(self.order)} as another event{whose}, and {what_decides} decides "
             f"which comes first: in process and on Spark the results may differ. {self.way_out}"
