@@ -116,7 +116,8 @@ def test_site_can_be_searched_as_files(site: Path) -> None:
         found = page.locator("a.md-search-result__link").first
         found.wait_for(timeout=20_000)
         assert "goods.html" in (found.get_attribute("href") or "")
-        page.goto((site / "cookbook" / "fraud.html").as_uri())
+        for other in ("reference.html", "longest_run.html", "cookbook/fraud.html"):
+            page.goto((site / other).as_uri())
         tabs = page.locator(".tabbed-labels").first
         tabs.get_by_text("Steps", exact=True).click()
         assert page.get_by_text('kleene.begin("tiny")').first.is_visible()
@@ -173,6 +174,16 @@ After.
     assert shown.count("<svg") == 1
     assert "var(--kleene-" in shown
     assert "data-picture" not in shown
+
+
+def test_every_question_of_a_page_is_drawn() -> None:
+    pytest.importorskip("matplotlib", reason="needs pip install 'kleene[plot]'")
+    from site_pictures import with_places
+
+    page = COOKBOOK / "shop.md"
+    _, drawn = with_places(page.read_text(encoding="utf-8"))
+    assert len(drawn) == len(headings(page))
+    assert all("<svg" in figure and "http-equiv" not in figure for figure in drawn)
 
 
 def test_page_whose_code_fails_is_an_error() -> None:
