@@ -153,6 +153,7 @@ ARROWS = {
     "schema_text": {"engine", "files", "schema", "errors"},
     "show": {"visible"},
     "datasets": set(),
+    "magic": {"api", "call", "errors", "lang", "sqltext"},
     "editor": {"api", "programs", "sqltext", "errors", "schema", "source", "visible"},
     "cli": {
         "cache",
@@ -181,6 +182,7 @@ HOMES = {
     "pyspark": {"spark"},
     "typer": {"cli"},
     "rich": {"cli", "show", "watching"},
+    "IPython": {"magic"},
     "pygls": {"editor"},
     "lsprotocol": {"editor"},
     "matplotlib": {"plot"},
@@ -242,7 +244,7 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 
 def test_import_kleene_is_light() -> None:
-    heavy = "numba pyspark matplotlib pandas typer duckdb sqlglot pygls"
+    heavy = "numba pyspark matplotlib pandas typer duckdb sqlglot pygls IPython"
     code = f"""
 import sys, kleene
 print("pyarrow" in sys.modules)

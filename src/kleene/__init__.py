@@ -103,3 +103,10 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext kleene` calls: it makes the cell magic `%%kleene` known."""
+    from kleene.magic import load
+
+    load(shell)

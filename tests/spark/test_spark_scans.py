@@ -138,3 +138,27 @@ def test_a_file_that_changes_under_the_job_is_an_error(spark, tmp_path: Path) ->
     pq.write_table(walk(3, 10, keys=1), folder / "1.parquet")
     with pytest.raises(Exception, match=r"1\.parquet' has changed since the scan was made"):
         found.collect()
+
+
+def test_events_of_one_time_in_two_files_meet_in_one_task(spark, tmp_path: Path, monkeypatch) -> None:
+    """By the tie-break, the event in the later file comes first."""
+    for name in ("ROWS_OF_A_TASK", "MOST_ROWS"):
+        monkeypatch.setattr(scans, name, 1)
+    monkeypatch.setattr(layout, "EDGES", 0)
+    table = pa.table(
+        {
+            "type": ["A", "B", "A", "B", "A", "B"],
+            "t": [1, 5, 5, 9, 9, 20],
+            "n": [1, 4, 2, 9, 7, 8],
+            "k": [1, 1, 1, 1, 1, 1],
+        }
+    )
+    (tmp_path / "events").mkdir()
+    for number, (begin, end) in enumerate(pairwise([0, 2, 4, 5, 6])):
+        pq.write_table(table.slice(begin, end - begin), tmp_path / "events" / f"{number}.parquet")
+    scan = kleene.scan(tmp_path / "events", spark=spark)
+    said = QUERY.explain(scan, **ORDER)
+    assert "2 tasks read them" in said
+    assert "shuffle    none" in said
+    found = sorted(tuple(row) for row in QUERY.match(scan, **ORDER).collect())
+    assert found == [(1, 4), (2, 4), (2, 9), (7, 9)]

@@ -81,12 +81,38 @@ class Scan:
 
     def table(self, blocks: Sequence[Block], names: Sequence[str], coded: frozenset[str] = NO_NAMES) -> pa.Table:
         """The columns of the blocks, in the order of the input; those of `coded`, texts, as codes of their words."""
-        wanted = pa.schema([pa.field(name, CODES) if name in coded else self.columns.field(name) for name in names])
+        wanted = self._wanted(names, coded)
         parts = [
             self._of_file(self.found.files[file], list(own), wanted)
             for file, own in groupby(sorted(blocks, key=lambda block: block.first), lambda block: block.file)
         ]
         return pa.concat_tables(parts) if parts else wanted.empty_table()
+
+    def first_rows(self, block: Block, names: Sequence[str], rows: int, coded: frozenset[str] = NO_NAMES) -> pa.Table:
+        """The columns of the first so many rows of the block; in Parquet, no others are decoded."""
+        if self.found.kind is not FileKind.PARQUET or not 0 < rows < block.rows:
+            return self.table([block], names, coded).slice(0, rows)
+        file, wanted = self.found.files[block.file], self._wanted(names, coded)
+        inside = [name for name in self.footers[block.file].schema.names if name in wanted.names]
+        with unreadable(file, self.found.kind), open_file(self.found.filesystem, file) as opened:
+            read = None
+            if inside:
+                with self._parquet(opened, block.file, wanted) as parquet:
+                    batches = parquet.iter_batches(rows, row_groups=[block.number], columns=inside)
+                    read = pa.Table.from_batches([next(batches)])
+            return self._as_wanted(file, wanted, read, rows)
+
+    def _wanted(self, names: Sequence[str], coded: frozenset[str]) -> pa.Schema:
+        return pa.schema([pa.field(name, CODES) if name in coded else self.columns.field(name) for name in names])
+
+    def _parquet(self, opened: pa.NativeFile, file: int, wanted: pa.Schema) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            opened,
+            metadata=self.footers[file].parquet,
+            read_dictionary=[field.name for field in wanted if field.type == CODES],
+            coerce_int96_timestamp_unit="us",
+            pre_buffer=False,
+        )
 
     def _of_file(self, file: ScanFile, blocks: list[Block], wanted: pa.Schema) -> pa.Table:
         footer, numbers = self.footers[blocks[0].file], [block.number for block in blocks]
@@ -94,32 +120,24 @@ class Scan:
         rows = sum(block.rows for block in blocks)
         with unreadable(file, self.found.kind), open_file(self.found.filesystem, file) as opened:
             if self.found.kind is FileKind.PARQUET:
-                with pq.ParquetFile(
-                    opened,
-                    metadata=footer.parquet,
-                    read_dictionary=[field.name for field in wanted if field.type == CODES],
-                    coerce_int96_timestamp_unit="us",
-                    pre_buffer=False,
-                ) as parquet:
+                with self._parquet(opened, blocks[0].file, wanted) as parquet:
                     read = parquet.read_row_groups(numbers, columns=inside) if inside else None
             else:
                 read = _arrow_table(opened, numbers, inside)
             if read is not None and read.num_rows != rows:
                 raise SchemaError(f"the file {named(file.path)} has changed since the scan was made")
-            return self._as_wanted(
-                file, wanted, {} if read is None else {name: read.column(name) for name in inside}, rows
-            )
+            return self._as_wanted(file, wanted, read, rows)
 
-    def _as_wanted(self, file: ScanFile, wanted: pa.Schema, read: Mapping[str, pa.ChunkedArray], rows: int) -> pa.Table:
+    def _as_wanted(self, file: ScanFile, wanted: pa.Schema, read: pa.Table | None, rows: int) -> pa.Table:
         """The columns that were read, those that folders tell, and NULLs for those that the file lacks."""
-        given = dict(file.values)
+        given, there = dict(file.values), () if read is None else read.column_names
 
         def column(field: pa.Field) -> pa.ChunkedArray:
-            if field.name in read and field.type == CODES:
-                own = read[field.name]
+            if read is not None and field.name in there:
+                own = read.column(field.name)
+                if field.type != CODES:
+                    return common_column(own, "UTC").cast(field.type)
                 return own if own.type == CODES else common_column(own, "UTC").cast(pa.string()).dictionary_encode()
-            if field.name in read:
-                return common_column(read[field.name], "UTC").cast(field.type)
             if field.name in given:
                 return pa.chunked_array([pa.repeat(pa.scalar(given[field.name], field.type), rows)])
             return pa.chunked_array([pa.nulls(rows, field.type)])

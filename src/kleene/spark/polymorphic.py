@@ -25,6 +25,7 @@ from kleene.call import check_reads_one, read_call
 from kleene.errors import KleeneError, SchemaError, UnsupportedError, listed, printable, shown
 from kleene.ir.query import QueryDefinition
 from kleene.lang import match_recognize, sase
+from kleene.lang.kinds import language_of
 from kleene.options.engine import EngineOptions, engine_options
 from kleene.spark.declared import declared_columns
 from kleene.spark.names import quoted
@@ -171,16 +172,10 @@ def _names(argument: AnalyzeArgument | None, name: str) -> tuple[str, ...] | Non
     return tuple(names)
 
 
-_FIRST_WORDS = ("MATCH_RECOGNIZE", "MATCHRECOGNIZE", "PARTITION", "ORDER", "MEASURES", "ONE", "ALL", "AFTER")
-"""Of clauses; PATTERN, which a clause may begin with too, is SASE's."""
-
-
 def _language(text: str, given: Any) -> str:
     """That which was given, else the one whose queries begin like the text."""
     if given is None:
-        first = re.match(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", text, re.DOTALL)
-        word = "" if first is None else first[1].upper()
-        return "match_recognize" if word in _FIRST_WORDS else "sase"
+        return "match_recognize" if language_of(text) == "match_recognize" else "sase"
     if given not in LANGUAGES:
         raise SchemaError(
             f"language takes a name, but {shown(given)} was given", hint=f"Languages: {listed(LANGUAGES)}."

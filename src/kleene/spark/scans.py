@@ -54,7 +54,13 @@ class FileReader:
             yield from replace(self.scan, found=found).text_tables(names)
             return
         for group in self.tasks[task]:
-            yield self.scan.table(group, names, self.coded)
+            yield self.table(group, names)
+
+    def table(self, group: Group, names: list[str]) -> pa.Table:
+        return self.scan.table(group, names, self.coded)
+
+    def first_rows(self, block: Block, names: list[str], rows: int) -> pa.Table:
+        return self.scan.first_rows(block, names, rows, self.coded)
 
 
 def reading_frame(session: SparkSession, reader: FileReader, task: Any, schema: pa.Schema) -> DataFrame:
@@ -91,20 +97,31 @@ def tasks_of_blocks(whole: Scan) -> tuple[tuple[Group, ...], ...]:
 
 
 def rows_of_a_task(whole: Scan) -> int:
-    """As many as leave a task for each Spark partition that the session shuffles to."""
+    """As many as leave a task for each Spark partition that the session shuffles to, or as many rounds of them as need
+    be: a last round of fewer would leave cores idle.
+    """
     partitions = int(whole.session.conf.get("spark.sql.shuffle.partitions") or 200)
-    return min(max(whole.rows // partitions, ROWS_OF_A_TASK), max(MOST_ROWS, ROWS_OF_A_TASK))
+    rounds = max(-(-whole.rows // (MOST_ROWS * partitions)), 1)
+    return max(-(-whole.rows // (rounds * partitions)), ROWS_OF_A_TASK)
 
 
 def dealt(groups: Sequence[Group], rows: int) -> tuple[tuple[Group, ...], ...]:
-    """The groups in their order, about so many rows for each task."""
+    """The groups in their order, about so many rows for each task.
+
+    >>> blocks = [(Block(0, number, 10 * number, 10),) for number in range(7)]
+    >>> [len(task) for task in dealt(blocks, 24)]
+    [2, 3, 2]
+    """
     tasks: list[tuple[Group, ...]] = []
     taken: list[Group] = []
+    done = 0
     for group in groups:
-        taken.append(group)
-        if sum(block.rows for one in taken for block in one) >= rows:
+        size = sum(block.rows for block in group)
+        if taken and done + size / 2 > (len(tasks) + 1) * rows:
             tasks.append(tuple(taken))
             taken = []
+        taken.append(group)
+        done += size
     return (*tasks, tuple(taken)) if taken else tuple(tasks)
 
 

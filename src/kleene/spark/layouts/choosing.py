@@ -19,12 +19,13 @@ from kleene.spark.layouts.files import Files, files_or_reason
 from kleene.spark.layouts.in_place import InPlace
 from kleene.spark.layouts.presorted import Presorted
 from kleene.spark.layouts.ranges import Ranges
+from kleene.spark.layouts.read_on import ReadOn
 from kleene.spark.layouts.shuffled import Shuffled
 from kleene.spark.layouts.slots import Cutting
 from kleene.spark.layouts.stream import Stream
 from kleene.spark.reads import Reads, Sort, choose_sort
 
-Layout = Shuffled | Presorted | Ranges | InPlace | Files | Stream
+Layout = Shuffled | Presorted | Ranges | InPlace | Files | ReadOn | Stream
 
 RANGE_SIZE = 1 << 18
 LEAST_BYTES, LEAST_BYTES_BY_KEY = 32 << 20, 512 << 20
@@ -68,7 +69,7 @@ def choose_scan_layout(whole: Scan, frame: DataFrame, plan: Plan, reads: Reads, 
         reason = found if isinstance(found, str) else ""
     except UnsupportedError as error:
         found, reason = "", error.message
-    if isinstance(found, Files):
+    if isinstance(found, Files | ReadOn):
         return found
     if given.layout != "auto":
         raise UnsupportedError(f"the files cannot be matched where they lie: {reason}", hint="Leave the layout out.")

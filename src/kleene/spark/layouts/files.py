@@ -5,7 +5,7 @@ It is the layout in place, but for its first pass: no row of the input becomes o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from kleene.scanning.order import TimedBlock, timed_blocks
 from kleene.scanning.scan import Scan, counted
 from kleene.scanning.skipping import useful_blocks
 from kleene.spark.layouts.in_place import InPlace, PieceTask
+from kleene.spark.layouts.read_on import ReadOn, ahead_of, can_read_on, skipped_text
 from kleene.spark.reads import Reads, Sort
 from kleene.spark.scans import FileReader, dealt, reading_frame, rows_of_a_task
 
@@ -49,11 +50,7 @@ class Files(InPlace):
 
     def lines(self, job: Job) -> list[str]:
         tasks = f"files      {counted(len(self.reader.tasks), 'task')} read them with Arrow, {self.reason}"
-        skipped = (
-            [f"skipped    {counted(self.skipped, 'block')}, in which no event can be of use, by their bounds"]
-            if self.skipped
-            else []
-        )
+        skipped = [f"skipped    {skipped_text(self.skipped)}"] if self.skipped else []
         return [tasks, *skipped, *InPlace.lines(self, job)]
 
 
@@ -81,7 +78,7 @@ class FileTask(PieceTask):
             yield from in_order.combine_chunks().to_batches()
 
 
-def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Reach) -> Files | str:
+def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Reach) -> Files | ReadOn | str:
     """The layout of a scan, if its files can be matched where they lie; else why not."""
     computed = next((name for name in reads.columns.names if name not in whole.columns.names), None)
     if whole.is_text:
@@ -97,7 +94,7 @@ def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Re
     if timed is None:
         return "some times are too large to be compared"
     groups = _overlapping(timed)
-    most = max((sum(block.rows for block in group) for group in groups), default=0)
+    most = _most_rows(groups)
     if most > MOST_TOGETHER:
         what = "blocks of {:,} events overlap in time" if len(groups) < len(timed) else "a block has {:,} events"
         return what.format(most)
@@ -107,9 +104,19 @@ def files_or_reason(whole: Scan, plan: Plan, reads: Reads, sort: Sort, reach: Re
         follow = "the file is in the order of time"
     if len(groups) < len(skipped.read):
         follow += ", but for blocks that overlap and are read together"
-    tasks = dealt(groups, _rows_of_a_task(timed, reach, rows_of_a_task(whole)))
-    reader = FileReader.of(whole, tasks, _tested_words(whole, reads))
-    return Files(sort, reach, reader, f"in place, because {follow}", len(skipped.left_out))
+    rows, coded = _rows_of_a_task(timed, reach, rows_of_a_task(whole)), _tested_words(whole, reads)
+    told = f"in place, because {follow}", len(skipped.left_out)
+    apart = _overlapping(timed, touches=True)
+    if can_read_on(plan, reach) and _most_rows(apart) <= MOST_TOGETHER:
+        by_block = {one.block: one for one in timed}
+        tasks = dealt(apart, rows)
+        ahead = ahead_of([[[by_block[block] for block in group] for group in task] for task in tasks], reach)
+        return ReadOn(sort, reach, FileReader.of(whole, tasks, coded), ahead, *told)
+    return Files(sort, reach, FileReader.of(whole, dealt(groups, rows), coded), *told)
+
+
+def _most_rows(groups: Sequence[Sequence[Block]]) -> int:
+    return max((sum(block.rows for block in group) for group in groups), default=0)
 
 
 def _tested_words(whole: Scan, reads: Reads) -> frozenset[str]:
@@ -127,12 +134,12 @@ def _rows_of_a_task(timed: list[TimedBlock], reach: Reach, usual: int) -> int:
     return min(max(int(EDGES * within_reach), usual), MOST_TOGETHER)
 
 
-def _overlapping(timed: list[TimedBlock]) -> list[tuple[Block, ...]]:
-    """Blocks that have times in common, directly or by way of others."""
+def _overlapping(timed: list[TimedBlock], touches: bool = False) -> list[tuple[Block, ...]]:
+    """Blocks that have times in common, directly or by way of others; one time is enough where that `touches`."""
     groups: list[list[Block]] = []
     latest = None
     for one in timed:
-        if latest is not None and one.low < latest:
+        if latest is not None and (one.low < latest or (touches and one.low == latest)):
             groups[-1].append(one.block)
         else:
             groups.append([one.block])
