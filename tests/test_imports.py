@@ -90,7 +90,7 @@ ARROWS = {
         "visible",
         "why",
     },
-    "report": {"found", "plot", "why", "markup", "files", "errors", "show", "visible"},
+    "report": {"api", "found", "plot", "why", "markup", "files", "errors", "show", "visible"},
     "markup": {"errors", "show", "visible"},
     "plot": {
         "api",

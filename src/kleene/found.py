@@ -19,10 +19,9 @@ from kleene.visible import visible
 
 if TYPE_CHECKING:
     from kleene.api import Query
-    from kleene.plan.plan import Plan
-    from kleene.plot.finding import Sight
     from kleene.plot.picture import Picture
     from kleene.plot.seen import Seen
+    from kleene.plot.sight import Sight
     from kleene.why.answer import Why
 
 _SHOWN = 10
@@ -47,14 +46,13 @@ class Found:
     `table` is what `Query.match` returns. `len` tells how many matches there are.
     """
 
-    __slots__ = ("_arguments", "_long", "_sights", "_whys", "events", "query", "table")
+    __slots__ = ("_arguments", "_long", "_sights", "events", "query", "table")
 
     def __init__(self, query: Query, events: Any, arguments: Mapping[str, Any], table: Any) -> None:
         self.query, self.events, self.table = query, events, table
         self._arguments = dict(arguments)
         self._long: Any = None
         self._sights: dict[tuple[str, ...], Sight] = {}
-        self._whys: list[Why | None] = []
 
     @property
     def long(self) -> Any:
@@ -77,7 +75,7 @@ class Found:
         """A picture of the matches; the arguments are those of `Query.plot`."""
         from kleene.plot.plotting import plot_of
 
-        return plot_of(self._call(), self.events, kind, y, keys, limit, theme, size, self._see)
+        return plot_of(self.call(), self.events, kind, y, keys, limit, theme, size, self._see)
 
     def report(self, path: Any, *, title: str | None = None, y: str | None = None) -> Path:
         """Writes one page about the query, its matches, its near misses and its plan; it needs nothing else.
@@ -89,43 +87,20 @@ class Found:
 
         return write_report(self, path, title, y)
 
-    def why(self) -> Why | None:
-        """What became of the events, as `Query.why` tells it; None for a query whose runs are not followed."""
-        from kleene.plot.states import why_for
+    def why(self, *, at: Any = None, keys: Any = None) -> Why:
+        """Why events match, and why they do not; the arguments are those of `Query.why`."""
+        given = {name: value for name, value in self._arguments.items() if name not in (*_FOR_MATCH, "engine")}
+        return self.query.why(self.events, at=at, keys=keys, **given)
 
-        if not self._whys:
-            self._whys.append(why_for(self._call(), self.events))
-        return self._whys[0]
-
-    def plan(self) -> Plan:
-        """The plan of the query for the events."""
-        from kleene.api import prepare
-
-        return prepare(self._call(), self.events)[1]
-
-    @property
-    def event_count(self) -> int:
-        return len(self._seen())
-
-    @property
-    def key_count(self) -> int | None:
-        """How many keys the events have; None where the query has no key."""
-        keys = self._seen().keys
-        return len(keys) if keys.names else None
-
-    @property
-    def row_count(self) -> int:
-        return _rows_in(self.table)
-
-    def explanation(self) -> str:
-        """EXPLAIN with what each operator did."""
+    def explain(self) -> str:
+        """How the query ran: EXPLAIN, with what each operator did."""
         given = {name: value for name, value in self._arguments.items() if name != "as_"}
         return self.query.explain(self.events, analyze=True, **given)
 
     def __len__(self) -> int:
         if _gives_a_row_each(self.query):
             return _matches_in(self.table)
-        return len(self._seen().matches)
+        return len(self.seen().matches)
 
     def __bool__(self) -> bool:
         return True  # what holds no match is still an answer
@@ -136,17 +111,19 @@ class Found:
 
     def _repr_html_(self) -> str:
         first = first_rows(self.table, _SHOWN)
-        total, shown = self.row_count, first.num_rows
+        total, shown = rows_in(self.table), first.num_rows
         which = "all of them" if shown == total else f"the first {shown} of {total:,} rows"
         head = f"<p>{_count(len(self))}{f'; {which}' if total else ''}</p>"
         return in_notebook(f"{head}{table_html(*cells_of(first)) if total else ''}")
 
-    def _call(self) -> Call:
+    def call(self) -> Call:
+        """The call that its pictures are of."""
         given = {name: value for name, value in self._arguments.items() if name not in _FOR_MATCH}
         return read_call(self.query.definition, is_over_all=True, spark=None, stream=None, **given)
 
-    def _seen(self) -> Seen:
-        return self._see(self._call(), self.events, ()).seen
+    def seen(self) -> Seen:
+        """The events in their order, and the matches among them, as pictures show them."""
+        return self._see(self.call(), self.events, ()).seen
 
     def _see(self, call: Call, events: Any, further: Sequence[str]) -> Sight:
         """What pictures are made of, found once."""
@@ -168,12 +145,12 @@ def _gives_a_row_each(query: Query) -> bool:
 def _matches_in(table: Any) -> int:
     """The rows that are matches, and not runs that were out of time."""
     if TIMED_OUT not in (table.column_names if isinstance(table, pa.Table) else list(table.columns)):
-        return _rows_in(table)
+        return rows_in(table)
     marks = table.column(TIMED_OUT).to_pylist() if isinstance(table, pa.Table) else table[TIMED_OUT].to_list()
     return sum(not one for one in marks)
 
 
-def _rows_in(table: Any) -> int:
+def rows_in(table: Any) -> int:
     return int(table.num_rows if isinstance(table, pa.Table) else len(table))
 
 

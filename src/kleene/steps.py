@@ -34,8 +34,8 @@ def begin(step: str | StepPattern, type: Types = None) -> StepPattern:
 
     step: a name, or a whole pattern, which is then used as one step.
     type: the type of its events, or several; None if the type does not matter.
-    The result has the calls that add steps and say more of them, and `match`, `match_batches`, `progress` and `explain`
-    of every query. See docs/steps.md.
+    The result has the calls that add steps and say more of them, and `match`, `match_batches`, `find`, `plot`,
+    `progress` and `explain` of every query. See docs/steps.md.
     """
     return StepPattern(language.begin(_given(step), type))
 

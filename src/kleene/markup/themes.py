@@ -117,9 +117,12 @@ def color_in(color: str, name: str) -> str:
 
 
 def _repainted(svg: str, paint: Callable[[str], str]) -> str:
-    """The picture with other colours. Only tags are changed: a text that looks like a colour stays as it is."""
+    def of_tag(tag: str) -> str:
+        return _PAINT.sub(lambda found: _COLOR.sub(lambda color: paint(color.group()), found.group()), tag)
 
-    def of_tag(tag: re.Match[str]) -> str:
-        return _PAINT.sub(lambda found: _COLOR.sub(lambda color: paint(color.group()), found.group()), tag.group())
+    return in_tags(svg, of_tag)
 
-    return _TAG.sub(of_tag, svg)
+
+def in_tags(svg: str, change: Callable[[str], str]) -> str:
+    """The picture with its tags changed. A text that looks like something in a tag stays as it is."""
+    return _TAG.sub(lambda tag: change(tag.group()), svg)

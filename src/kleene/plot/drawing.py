@@ -10,10 +10,10 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.errors import UnsupportedError, shown
 from kleene.markup.themes import Theme, theme_of
 from kleene.plot.figures import png_of, svg_of
-from kleene.plot.finding import Sight
 from kleene.plot.picture import Picture
 from kleene.plot.seen import short_text
 from kleene.plot.sheet import LEAST, MOST, Entry, look_of
+from kleene.plot.sight import Sight
 from kleene.plot.thinning import plural
 
 Size = tuple[int, int | None]
@@ -68,7 +68,7 @@ def counted(sight: Sight) -> str:
     seen = sight.seen
     matches = plural(len(seen.matches), "match", "matches")
     if seen.matches.is_cut:
-        matches = f"the first {matches}"
+        matches = f"more matches than are looked at, of which {matches} are,"
     keys = f" in {plural(len(seen.keys), 'key')}" if seen.keys.names else ""
     return f"{matches} among {plural(len(seen), 'event')}{keys}"
 

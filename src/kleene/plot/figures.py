@@ -19,6 +19,7 @@ from html import escape
 from typing import Any
 
 from kleene.errors import UnsupportedError
+from kleene.markup.themes import in_tags
 
 PIXELS_PER_INCH = 96.0
 FONT = 9.0  # points, which are 12 pixels
@@ -37,6 +38,8 @@ _SETTINGS = {
     "path.simplify": True,
 }
 _FAMILIES = "font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans','Noto Sans',sans-serif"
+_PAGE_STYLE = re.compile(r"\s*<defs>\s*<style[^<>]*>[^<>]*</style>\s*</defs>")  # it would style a whole page
+_GROUP, _FAMILY = re.compile(r'^<g id="([^"<>]*)"'), re.compile(r"font-family: [^;\"<>]*")
 
 Draw = Callable[[Any], None]
 """What draws on a figure."""
@@ -96,11 +99,8 @@ def png_of(size: tuple[int, int], scale: float, draw: Draw) -> bytes:
 def _inlined(svg: str, title: str) -> str:
     """The picture as it may stand in a page beside others: groups have classes in place of ids, and it has a title."""
     body = svg[svg.index("<svg") :]
-    body = re.sub(r'<g id="([^"<>]*)"', r'<g class="\1"', body)
-    body = re.sub(r"font-family: [^;\"<>]*", _FAMILIES, body)
-    body = re.sub(
-        r"\s*<defs>\s*<style[^<>]*>[^<>]*</style>\s*</defs>", "", body, count=1
-    )  # it would style a whole page
+    body = _PAGE_STYLE.sub("", body, count=1)
+    body = in_tags(body, lambda tag: _FAMILY.sub(_FAMILIES, _GROUP.sub(r'<g class="\1"', tag)))
     opening, rest = body.split(">", 1)
     label = escape(title, quote=True)
     return f'{opening} stroke-linejoin="round" role="img" aria-label="{label}">\n <title>{escape(title)}</title>{rest}'

@@ -16,8 +16,8 @@ from kleene.engine.row_reference import RowBindings, Visible
 from kleene.errors import KleeneError
 from kleene.ir import expr as ir
 from kleene.ir.evaluate import evaluate, of_one_event
-from kleene.plot.finding import Sight
 from kleene.plot.seen import Array
+from kleene.plot.sight import Sight
 from kleene.why.answer import Why
 from kleene.why.model import Kind
 from kleene.why.question import ROW

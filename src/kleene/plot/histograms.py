@@ -9,7 +9,6 @@ import numpy as np
 
 from kleene.markup.themes import Theme
 from kleene.plot.drawing import Drawing, Size, counted
-from kleene.plot.finding import Sight
 from kleene.plot.seen import Array, Clock
 from kleene.plot.sheet import (
     LINE,
@@ -21,6 +20,7 @@ from kleene.plot.sheet import (
     range_of,
     set_time_axis,
 )
+from kleene.plot.sight import Sight
 from kleene.plot.thinning import sentence
 
 _HEIGHT, _AXIS, _TICKS, _MOST_BARS = 320, 44.0, 56.0, 40

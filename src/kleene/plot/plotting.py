@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.api import prepare
 from kleene.call import Call, is_scan, is_spark
-from kleene.errors import SchemaError, UnsupportedError, shown
+from kleene.engine.event_types import type_notes
+from kleene.engine.ties import tie_notes
+from kleene.errors import KleeneWarning, SchemaError, UnsupportedError, shown
 from kleene.markup.themes import THEMES
 from kleene.options.checks import checked_choice, checked_count
 from kleene.plot.drawing import checked_size
 from kleene.plot.figures import check_installed
-from kleene.plot.finding import Sight, sight_of
+from kleene.plot.finding import sight_of
 from kleene.plot.forbidden import forbidden_of
 from kleene.plot.histograms import durations_of, lengths_of, over_time_of
 from kleene.plot.picture import Picture
 from kleene.plot.series import series_of
 from kleene.plot.sheet import WIDTH
+from kleene.plot.sight import Sight
 from kleene.plot.states import automaton_picture, why_for
 from kleene.plot.thinning import check_limit, chosen_keys
 from kleene.plot.timeline import timeline_of
@@ -51,10 +55,17 @@ def plot_of(
         )
     if kind_ != "values" and y is not None:
         raise UnsupportedError(f'y is for kind="values", but the kind is "{kind_}"', hint="Leave y out.")
+    if kind_ not in ("timeline", "values") and keys is not None:
+        raise UnsupportedError(
+            f'keys chooses what a timeline and values draw, but the kind is "{kind_}"',
+            hint="Leave keys out, or give the events of these keys alone.",
+        )
     check_in_process(events)
     if kind_ == "automaton":
         return automaton_picture(prepare(call, events)[1], why_for(call, events), theme_, room)
     sight = see(call, events, () if y is None else (check_name(y),))
+    if see is sight_of:
+        _warn(call, sight)
     if kind_ in _COUNTED:
         return _COUNTED[kind_](sight, room).picture(kind_, theme_)
     chosen, note = chosen_keys(sight.seen, keys, most)
@@ -62,6 +73,14 @@ def plot_of(
     if kind_ == "values":
         return series_of(sight, check_name(y), chosen, note, forbidden, room).picture(kind_, theme_)
     return timeline_of(sight, chosen, note, forbidden, room).picture(kind_, theme_)
+
+
+def _warn(call: Call, sight: Sight) -> None:
+    """What `match` warns of: events that tie, and types that no event is of."""
+    table, plan = sight.seen.table, sight.plan
+    ties = tie_notes(plan, table, bool(call.order.tie_break))
+    for note in (*ties, *type_notes(plan, table, is_empty=not len(sight.seen.matches))):
+        warnings.warn(note, KleeneWarning, stacklevel=4)  # where Query.plot was called
 
 
 def check_name(y: object) -> str:

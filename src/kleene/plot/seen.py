@@ -32,6 +32,7 @@ class Clock:
     unit: str
     values: Array
     zone: str | None = None
+    is_whole: bool = False  # whether it counts in whole numbers
 
     @property
     def is_calendar(self) -> bool:
@@ -116,7 +117,7 @@ def drawable(text: str) -> str:
 def clock_of(table: pa.Table, name: str | None) -> Clock:
     """The times of a column; where it holds none that could be drawn, the places of the events."""
     if name is None:
-        return Clock("place in the input", "place", np.arange(table.num_rows, dtype=np.float64))
+        return Clock("place in the input", "place", np.arange(table.num_rows, dtype=np.float64), None, True)
     column, type_ = table.column(name), table.schema.field(name).type
     if pa.types.is_timestamp(type_):
         local = column if type_.tz is None else pc.local_timestamp(column)
@@ -128,17 +129,17 @@ def clock_of(table: pa.Table, name: str | None) -> Clock:
         micro = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
         return Clock(name, "seconds", _floats(micro) / 1e6)
     if _is_number(type_):
-        return Clock(name, "number", _floats(column))
-    return Clock(f"place by {name}", "place", np.arange(table.num_rows, dtype=np.float64))
+        return Clock(name, "number", _floats(column), is_whole=pa.types.is_integer(type_))
+    return Clock(f"place by {name}", "place", np.arange(table.num_rows, dtype=np.float64), None, True)
 
 
-def numbers_of(table: pa.Table, name: str) -> Array:
-    """The values of an attribute to draw; NULL is NaN."""
+def numbers_of(table: pa.Table, name: str, columns: pa.Schema) -> Array:
+    """The values of an attribute to draw; NULL is NaN. `columns` are all that the input has."""
     type_ = table.schema.field(name).type
     if pa.types.is_boolean(type_):
         return _floats(table.column(name).cast(pa.int8()))
     if not _is_number(type_):
-        numeric = [field.name for field in table.schema if _is_number(field.type)]
+        numeric = [field.name for field in columns if _is_number(field.type)]
         raise SchemaError(
             f"y is drawn as a number, but the column '{printable(name)}' is {type_}",
             hint=f"Columns of numbers: {listed(numeric)}.",

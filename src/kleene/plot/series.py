@@ -9,7 +9,6 @@ import numpy as np
 
 from kleene.markup.themes import LIGHT, Theme
 from kleene.plot.drawing import Drawing, Size, counted, left_out, variable_entries
-from kleene.plot.finding import Sight
 from kleene.plot.forbidden import Forbidden
 from kleene.plot.seen import Array, numbers_of, short_text
 from kleene.plot.sheet import (
@@ -22,12 +21,17 @@ from kleene.plot.sheet import (
     epoch_shift,
     legend_height,
     look_of,
+    mark_size,
+    number_text,
     range_of,
     set_time_axis,
+    text_width,
+    value_ticks,
 )
-from kleene.plot.thinning import plural, selected_places, sentence, thinned
+from kleene.plot.sight import Sight
+from kleene.plot.thinning import drawn_matches, plural, selected_places, sentence, spread, thinned
 
-_PANEL, _TITLE, _AXIS, _TICKS, _BETWEEN = 150.0, 24.0, 44.0, 52.0, 16.0
+_PANEL, _TITLE, _AXIS, _TICKS, _BETWEEN = 150.0, 24.0, 44.0, 40.0, 16.0
 _NARROW, _MOST_SHADED = 280.0, 40
 """A panel is at least so wide, and has at most so many shaded spans."""
 
@@ -38,17 +42,19 @@ class _Panel:
     points: Array  # the places that are drawn, in order
     spans: Array  # first and last place of each match that is shaded
     forbidden: Forbidden
-    selected: Array
+    matches: Array  # those whose events are marked
     hidden: int
     unshaded: int
+    skipped: int
 
 
 def series_of(
     sight: Sight, y: str, keys: list[int], note: str | None, forbidden: list[Forbidden], size: Size
 ) -> Drawing:
-    values = numbers_of(sight.seen.table, y)
-    panels = [_panel(sight, values, key, own) for key, own in zip(keys, forbidden, strict=True)]
+    values = numbers_of(sight.seen.table, y, sight.columns)
+    panels = [_panel(sight, values, key, own, len(keys)) for key, own in zip(keys, forbidden, strict=True)]
     hidden, unshaded = sum(one.hidden for one in panels), sum(one.unshaded for one in panels)
+    skipped = sum(one.skipped for one in panels)
     caption = sentence(
         [
             f"{short_text(y)}: {counted(sight)}",
@@ -56,6 +62,7 @@ def series_of(
             left_out(
                 [
                     (hidden, f"{plural(hidden, 'event')} between the lowest and the highest of a moment"),
+                    (skipped, f"{plural(skipped, 'match', 'matches')} so that others can be told apart"),
                     (unshaded, f"the spans of {plural(unshaded, 'match', 'matches')}"),
                 ]
             ),
@@ -64,16 +71,17 @@ def series_of(
     return _Series(sight, y, values, panels, caption, *size).drawing()
 
 
-def _panel(sight: Sight, values: Array, key: int, forbidden: Forbidden) -> _Panel:
+def _panel(sight: Sight, values: Array, key: int, forbidden: Forbidden, share: int) -> _Panel:
     seen = sight.seen
     places = np.flatnonzero(seen.keys.of_event == key)
-    matches = np.flatnonzero(seen.key_of_match == key)
-    is_selected = selected_places(seen)[places]
+    matches, skipped = drawn_matches(seen, key, share)
+    is_selected = selected_places(seen, matches)[places]
     picked = places[thinned(seen.clock.values[places], values[places], is_selected | np.isin(places, forbidden.places))]
-    shaded = matches[:_MOST_SHADED]
+    shaded = spread(matches, _MOST_SHADED)
     spans = np.column_stack([seen.matches.first[shaded], seen.matches.last[shaded]])
     label = seen.keys.text(seen.table, key) if seen.keys.names else ""
-    return _Panel(label, picked, spans, forbidden, matches, len(places) - len(picked), len(matches) - len(shaded))
+    hidden, unshaded = len(places) - len(picked), len(matches) - len(shaded)
+    return _Panel(label, picked, spans, forbidden, matches, hidden, unshaded, skipped)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +131,8 @@ class _Series:
         clock = self.sight.seen.clock
         shown = np.concatenate([panel.points for panel in self.panels] or [np.empty(0, np.int64)])
         low, high = range_of(clock.values[shown])
+        labels = [number_text(tick) for panel in self.panels for tick in self._ticks(panel)]
+        left = max([_TICKS, *(text_width(label) + 8 for label in labels)])
         wide = (self.width - 2 * MARGIN - _BETWEEN * (self.columns - 1)) / self.columns
         for number, panel in enumerate(self.panels):
             row, column = divmod(number, self.columns)
@@ -130,35 +140,40 @@ class _Series:
             y = top + row * (room + self._title)
             is_lowest = number + self.columns >= len(self.panels)
             if panel.label:
-                sheet.write(x + _TICKS, y + self._title / 2, panel.label, weight="bold", gid="key")
-            axes = sheet.axes(x + _TICKS, y + self._title, wide - _TICKS, room - _BETWEEN * 0.6)
+                sheet.write(x + left, y + self._title / 2, panel.label, weight="bold", gid="key")
+            axes = sheet.axes(x + left, y + self._title, wide - left, room - _BETWEEN * 0.6)
             set_time_axis(axes, clock, low, high, labels=is_lowest)
             self._draw_panel(axes, theme, panel)
             if is_lowest:
                 axes.set_xlabel(clock_label(clock), color=theme.pale)
         sheet.caption(caption_lines(self.caption, self.width))
 
+    def _ticks(self, panel: _Panel) -> list[float]:
+        return value_ticks(*range_of(self.values[panel.points]))
+
     def _draw_panel(self, axes: Any, theme: Theme, panel: _Panel) -> None:
         seen, values = self.sight.seen, self.values
         times = seen.clock.values + epoch_shift(seen.clock)
         axes.grid(axis="y", color=theme.grid, linewidth=0.8)
         axes.set_axisbelow(True)
-        axes.locator_params(axis="y", nbins=4)
+        ticks = self._ticks(panel)
+        axes.set_yticks(ticks, [number_text(tick) for tick in ticks])
         axes.xaxis.get_offset_text().set_color(theme.pale)
-        axes.yaxis.get_offset_text().set_color(theme.pale)
         for first, last in panel.spans.tolist():
-            axes.axvspan(times[first], times[last], color=theme.variable_1, alpha=0.10, linewidth=0, gid="span")
+            axes.axvspan(times[first], times[last], color=theme.variable_1, alpha=0.09, linewidth=0, gid="span")
         axes.plot(times[panel.points], values[panel.points], "-", color=theme.line, linewidth=1.1, gid="series")
-        others = panel.points[~selected_places(seen, panel.selected)[panel.points]]
-        axes.plot(times[others], values[others], ".", color=theme.line, markersize=3, gid="event")
+        others = panel.points[~selected_places(seen, panel.matches)[panel.points]]
+        dots = 0.0 if panel.hidden else 3.0  # what is thinned is a line alone
+        axes.plot(times[others], values[others], ".", color=theme.line, markersize=dots, gid="event")
         places = panel.forbidden.places
         axes.plot(times[places], values[places], "x", color=theme.forbidden, markersize=6, gid="forbidden")
         marked: dict[int, dict[int, None]] = {}
-        for match in panel.selected.tolist():
+        for match in panel.matches.tolist():
             for place, number in zip(*(part.tolist() for part in seen.matches.events_of(match)), strict=True):
                 marked.setdefault(number, {})[place] = None
+        size = mark_size(6.0, sum(map(len, marked.values())))
         for number, places_ in sorted(marked.items()):
             color, marker = look_of(number, theme)
             at = np.array(list(places_), np.int64)
-            how = {"color": color, "markersize": 6, "markeredgecolor": theme.paper, "markeredgewidth": 0.7}
+            how = {"color": color, "markersize": size, "markeredgecolor": theme.paper, "markeredgewidth": size / 9}
             axes.plot(times[at], values[at], marker, gid=f"selected variable-{number + 1}", clip_on=False, **how)

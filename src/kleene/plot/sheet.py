@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 from unicodedata import east_asian_width
 
@@ -43,6 +44,11 @@ def look_of(number: int, theme: Theme) -> tuple[str, str]:
     """The colour and the marker of a variable."""
     colors = theme.variables
     return colors[number % len(colors)], MARKERS[number % len(MARKERS)]
+
+
+def mark_size(size: float, count: int) -> float:
+    """Many marks are smaller, so that they do not cover one another."""
+    return max(size * min(1.0, sqrt(90 / max(count, 1))), 2.2)
 
 
 class Sheet:
@@ -121,11 +127,27 @@ def set_time_axis(axes: Any, clock: Clock, low: float, high: float, labels: bool
     else:
         from matplotlib.ticker import MaxNLocator
 
-        axes.xaxis.set_major_locator(MaxNLocator(8, integer=clock.unit == "place"))
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=clock.is_whole))
     if not labels:
         axes.tick_params(labelbottom=False)
         axes.xaxis.get_offset_text().set_visible(False)
     axes.xaxis.get_offset_text().set_size("small")
+
+
+def number_text(value: float) -> str:
+    """A tick as a reader writes numbers."""
+    return f"{value:,.10g}" if abs(value) < 1e9 else f"{value:.3g}"
+
+
+def value_ticks(low: float, high: float) -> list[float]:
+    """A few round numbers from the lowest value to the highest."""
+    from matplotlib.ticker import MaxNLocator
+
+    if not low <= high:
+        return []
+    pad = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
+    ticks = [float(tick) for tick in MaxNLocator(4).tick_values(low - pad, high + pad)]
+    return [tick for tick in ticks if low - pad <= tick <= high + pad]
 
 
 def epoch_shift(clock: Clock) -> float:

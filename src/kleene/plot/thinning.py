@@ -14,6 +14,10 @@ from kleene.why.question import is_key, no_such_key, read_question
 
 MOST_LANES = 36
 """Lanes of matches in a picture, over all keys."""
+MOST_DRAWN = 600
+"""Matches in a picture, over all keys; where there are more, some of them, evenly spread."""
+MOST_MARKS = 3_000
+"""Marks of selected events in a picture, over all keys."""
 MOST_POINTS = 1_500
 """Points of a key that no match has; where there are more, the lowest and the highest of each stretch of time."""
 
@@ -25,7 +29,8 @@ class Lanes:
     matches: Array
     lane: Array
     count: int
-    left_out: int
+    overlapping: int  # matches that no lane was left for
+    skipped: int  # matches that were not looked at, since there are too many
 
 
 def chosen_keys(seen: Seen, keys: object, limit: int) -> tuple[list[int], str | None]:
@@ -57,9 +62,25 @@ def _asked_keys(seen: Seen, keys: object, limit: int) -> tuple[list[int], str | 
     return distinct[:limit], f"{limit:,} of the {len(distinct):,} keys that were asked for"
 
 
-def lanes_of(seen: Seen, key: int, most: int) -> Lanes:
-    """Matches of the key in as few lanes as they need, so that none covers another; the first so many lanes."""
+def spread(numbers: Array, most: int) -> Array:
+    """So many of the numbers at most, evenly spread."""
+    if len(numbers) <= most:
+        return numbers
+    return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
+
+
+def drawn_matches(seen: Seen, key: int, share: int) -> tuple[Array, int]:
+    """Matches of the key that are drawn, where `share` keys share the picture, and how many are not."""
     own = np.flatnonzero(seen.key_of_match == key)
+    shown = spread(own, max(MOST_DRAWN // share, 20))
+    marks = np.cumsum(seen.matches.lengths[shown])
+    shown = shown[: max(int(np.searchsorted(marks, max(MOST_MARKS // share, 100), side="right")), 1)]
+    return shown, len(own) - len(shown)
+
+
+def lanes_of(seen: Seen, key: int, most: int, share: int) -> Lanes:
+    """Matches of the key in as few lanes as they need, so that none covers another; the first so many lanes."""
+    own, skipped = drawn_matches(seen, key, share)
     starts, ends = seen.matches.first[own].tolist(), seen.matches.last[own].tolist()
     free: list[int] = []  # the place behind the last match of each lane
     kept, lane = [], []
@@ -72,7 +93,7 @@ def lanes_of(seen: Seen, key: int, most: int) -> Lanes:
         free[at] = end
         kept.append(number)
         lane.append(at)
-    return Lanes(np.array(kept, np.int64), np.array(lane, np.int64), len(free), len(own) - len(kept))
+    return Lanes(np.array(kept, np.int64), np.array(lane, np.int64), len(free), len(own) - len(kept), skipped)
 
 
 def thinned(times: Array, values: Array | None, kept: Array, most: int = MOST_POINTS) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from kleene.markup.themes import LIGHT, Theme
 from kleene.plot.drawing import Drawing, Size, counted, left_out, variable_entries
-from kleene.plot.finding import Sight
 from kleene.plot.forbidden import Forbidden, Stopped
 from kleene.plot.seen import Array, short_text
 from kleene.plot.sheet import (
@@ -22,10 +22,12 @@ from kleene.plot.sheet import (
     epoch_shift,
     legend_height,
     look_of,
+    mark_size,
     range_of,
     set_time_axis,
     text_width,
 )
+from kleene.plot.sight import Sight
 from kleene.plot.thinning import MOST_LANES, Lanes, lanes_of, plural, selected_places, sentence, thinned
 
 _STRIP, _LANE, _GAP = 24.0, 17.0, 10.0  # heights in pixels, where nothing else is asked for
@@ -42,10 +44,11 @@ class _Band:
     forbidden: Forbidden
     lanes: Lanes
     hidden: int  # events of the key that are not drawn
+    most_stopped: int = _MOST_STOPPED
 
     @property
     def stopped(self) -> tuple[Stopped, ...]:
-        return self.forbidden.stopped[:_MOST_STOPPED]
+        return self.forbidden.stopped[: self.most_stopped]
 
     @property
     def height(self) -> float:
@@ -62,13 +65,17 @@ def timeline_of(sight: Sight, keys: list[int], note: str | None, forbidden: list
         places = np.flatnonzero(seen.keys.of_event == key)
         kept = np.isin(places, own.places)
         picked = places[thinned(seen.clock.values[places], None, kept)]
-        bands.append(_Band(_label(sight, key), picked, own, lanes_of(seen, key, most), len(places) - len(picked)))
-    hidden, close = sum(band.lanes.left_out for band in bands), sum(band.hidden for band in bands)
-    stopped = sum(len(band.forbidden.stopped) - len(band.stopped) for band in bands)
+        lanes = lanes_of(seen, key, most, len(keys))
+        stopped = _MOST_STOPPED if height is None else 1
+        bands.append(_Band(_label(sight, key), picked, own, lanes, len(places) - len(picked), stopped))
+    hidden, close = sum(band.lanes.overlapping for band in bands), sum(band.hidden for band in bands)
+    skipped = sum(band.lanes.skipped for band in bands)
+    unshown = sum(len(band.forbidden.stopped) - len(band.stopped) for band in bands)
     missing = left_out(
         [
             (hidden, f"{plural(hidden, 'match', 'matches')} where more than {most} overlap"),
-            (stopped, f"{plural(stopped, 'run')} that a negation stopped"),
+            (skipped, f"{plural(skipped, 'match', 'matches')} so that others can be told apart"),
+            (unshown, f"{plural(unshown, 'run')} that a negation stopped"),
             (close, f"{plural(close, 'event')} that stand close to others"),
         ]
     )
@@ -152,32 +159,40 @@ class _Timeline:
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def _draw_band(self, sheet: Sheet, axes: Any, band: _Band, top: float, scale: float) -> None:
-        theme, seen = sheet.theme, self.sight.seen
-        times = seen.clock.values + epoch_shift(seen.clock)
-        strip = top + _STRIP * scale / 2
-        taken = selected_places(seen, band.lanes.matches)[band.events]
-        others = band.events[~taken & ~np.isin(band.events, band.forbidden.places)]
-        axes.plot(times[others], np.full(len(others), strip), "|", color=theme.faint, markersize=7, gid="event")
-        places = band.forbidden.places
-        axes.plot(times[places], np.full(len(places), strip), "x", color=theme.forbidden, markersize=6, gid="forbidden")
-        small = min(1.0, scale)
+        times = self.sight.seen.clock.values + epoch_shift(self.sight.seen.clock)
         lanes = top + (_STRIP + _LANE * (np.arange(band.lanes.count + len(band.stopped)) + 0.5)) * scale
-        marks = _Marks()
+        small = min(max(scale, 0.6), 1.0)
+        self._draw_strip(axes, sheet.theme, band, times, top + _STRIP * scale / 2, small)
+        self._draw_matches(axes, sheet.theme, band, times, lanes, small)
+        _draw_stopped(axes, sheet.theme, band, times, lanes[band.lanes.count :], small)
+
+    def _draw_strip(self, axes: Any, theme: Theme, band: _Band, times: Array, y: float, small: float) -> None:
+        """The events that no match has that is drawn, and those that are forbidden."""
+        forbidden = band.forbidden.places
+        taken = selected_places(self.sight.seen, band.lanes.matches)[band.events]
+        others = band.events[~taken & ~np.isin(band.events, forbidden)]
+        axes.plot(times[others], np.full(len(others), y), "|", color=theme.faint, markersize=7 * small, gid="event")
+        how = {"color": theme.forbidden, "markersize": 6 * small}
+        axes.plot(times[forbidden], np.full(len(forbidden), y), "x", gid="forbidden", **how)
+
+    def _draw_matches(self, axes: Any, theme: Theme, band: _Band, times: Array, lanes: Array, small: float) -> None:
+        marks, how = _Marks(), {"color": theme.pale, "linewidth": 2.0 * small, "solid_capstyle": "round"}
         for match, lane in zip(band.lanes.matches.tolist(), band.lanes.lane.tolist(), strict=True):
-            events, variable = seen.matches.events_of(match)
-            how = {"color": theme.pale, "linewidth": 1.6 * small + 0.4, "solid_capstyle": "round"}
+            events, variable = self.sight.seen.matches.events_of(match)
             axes.plot(times[[events[0], events[-1]]], [lanes[lane]] * 2, "-", gid="match", **how)
             marks.add(times[events], lanes[lane], variable)
-        marks.draw(axes, theme, 7 * max(small, 0.6), "selected")
-        marks = _Marks()
-        for run, y in zip(band.stopped, lanes[band.lanes.count :].tolist(), strict=True):
-            ends = times[[min(run.places), max(run.places)]]
-            axes.plot(ends, [y, y], "--", color=theme.faint, linewidth=1.0, gid="stopped")
-            axes.plot(
-                times[[run.by]], [y], "x", color=theme.forbidden, markersize=7, markeredgewidth=1.6, gid="stopping"
-            )
-            marks.add(times[list(run.places)], y, np.array(run.variable))
-        marks.draw(axes, theme, 5 * max(small, 0.6), "nearly", is_hollow=True)
+        marks.draw(axes, theme, mark_size(7 * small, marks.most_in_a_lane), "selected")
+
+
+def _draw_stopped(axes: Any, theme: Theme, band: _Band, times: Array, lanes: Array, small: float) -> None:
+    """Runs that a negation stopped, and the events that did it."""
+    marks, how = _Marks(), {"color": theme.forbidden, "markersize": 7 * small, "markeredgewidth": 1.6 * small}
+    for run, y in zip(band.stopped, lanes.tolist(), strict=True):
+        ends = times[[min(run.places), max(run.places)]]
+        axes.plot(ends, [y, y], "--", color=theme.faint, linewidth=1.0, gid="stopped")
+        axes.plot(times[[run.by]], [y], "x", gid="stopping", **how)
+        marks.add(times[list(run.places)], y, np.array(run.variable))
+    marks.draw(axes, theme, 5 * small, "nearly", is_hollow=True)
 
 
 class _Marks:
@@ -191,6 +206,10 @@ class _Marks:
             own = self.by_variable.setdefault(number, ([], []))
             own[0].append(x)
             own[1].append(y)
+
+    @property
+    def most_in_a_lane(self) -> int:
+        return max(Counter(y for _, ys in self.by_variable.values() for y in ys).values(), default=0)
 
     def draw(self, axes: Any, theme: Theme, size: float, gid: str, is_hollow: bool = False) -> None:
         for number, (xs, ys) in sorted(self.by_variable.items()):

@@ -7,13 +7,15 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kleene.api import prepare
 from kleene.errors import UnsupportedError, printable
 from kleene.files.replacing import replaced_file
+from kleene.found import Found, rows_in
 from kleene.markup.folding import explanation_html
 from kleene.markup.highlight import highlighted
 from kleene.markup.tables import cells_of, first_rows
 from kleene.plot.figures import check_installed
-from kleene.plot.states import WITHOUT_STEPS, automaton_picture
+from kleene.plot.states import WITHOUT_STEPS, automaton_picture, why_for
 from kleene.report.page import Rows, Section, page_html, region_html
 from kleene.visible import visible
 from kleene.why.answer import Why
@@ -21,8 +23,8 @@ from kleene.why.text import counted, miss_text
 from kleene.why.words import bound_text, key_text
 
 if TYPE_CHECKING:
-    from kleene.found import Found
     from kleene.plot.picture import Picture
+    from kleene.plot.seen import Seen
 
 _WIDE = 1072  # pixels: as wide as the page
 FIRST_ROWS = 500
@@ -44,12 +46,12 @@ def write_report(found: Found, path: Any, title: str | None, y: str | None) -> P
 def report_html(found: Found, title: str | None = None, y: str | None = None) -> str:
     """The report as one page."""
     check_installed()
-    why, matches = found.why(), len(found)
-    plan = found.explanation()
+    why, matches, seen = why_for(found.call(), found.events), len(found), found.seen()
+    plan = found.explain()
     text = str(plan).partition("\n\n")[0]
     timeline = found.plot(size=_WIDE)
-    counts = [("events", f"{found.event_count:,}"), ("matches", f"{matches:,}")]
-    counts += [] if found.key_count is None else [("keys", f"{found.key_count:,}")]
+    counts = [("events", f"{len(seen):,}"), ("matches", f"{matches:,}")]
+    counts += [("keys", f"{len(seen.keys):,}")] if seen.keys.names else []
     counts += (
         []
         if why is None
@@ -74,12 +76,12 @@ def report_html(found: Found, title: str | None = None, y: str | None = None) ->
         Section("near-misses", "Near misses", _misses_html(why)),
         Section("plan", "The plan, and what each operator did", explanation_html(str(plan), with_query=False)),
     ]
-    return page_html(title or "Report of a query", _lead(found, matches), counts, sections)
+    return page_html(title or "Report of a query", _lead(seen, matches), counts, sections)
 
 
-def _lead(found: Found, matches: int) -> str:
-    keys = "" if found.key_count is None else f", in {counted(found.key_count, 'key')}"
-    return f"{counted(matches, 'match', 'matches')} among {counted(found.event_count, 'event')}{keys}."
+def _lead(seen: Seen, matches: int) -> str:
+    keys = f", in {counted(len(seen.keys), 'key')}" if seen.keys.names else ""
+    return f"{counted(matches, 'match', 'matches')} among {counted(len(seen), 'event')}{keys}."
 
 
 def _figure(picture: Picture) -> str:
@@ -94,7 +96,7 @@ def _matches_html(found: Found, matches: int) -> str:
     if not matches:
         return "<p>There is no match. The sections below tell what stopped the runs, and what nearly matched.</p>"
     first = first_rows(found.table, FIRST_ROWS)
-    total = found.row_count
+    total = rows_in(found.table)
     which = "All rows." if first.num_rows == total else f"The first {first.num_rows:,} of {total:,} rows."
     names, rows = cells_of(first)
     return (
@@ -111,13 +113,14 @@ def _distribution(found: Found, matches: int) -> Iterator[Section]:
 
 
 def _automaton_html(found: Found, why: Why | None) -> str:
-    picture = automaton_picture(found.plan(), why, "light", (0, None))
+    plan = prepare(found.call(), found.events)[1]
+    picture = automaton_picture(plan, why, "light", (0, None))
     return region_html("The automaton, with how many runs came where", _figure(picture), "wide")
 
 
 def _why_html(why: Why | None) -> str:
     if why is None:
-        return f"<p>{escape(WITHOUT_STEPS)}.</p>"
+        return f"<p>{escape(WITHOUT_STEPS.capitalize())}.</p>"
     names = ("variable", "asked", "events asked", "passed", "runs stopped")
     rows = [
         [row["variable"], row["predicate"], row["events"], row["passed"], "–" if row["is_type"] else row["stopped"]]
@@ -132,7 +135,7 @@ def _why_html(why: Why | None) -> str:
 
 def _misses_html(why: Why | None) -> str:
     if why is None:
-        return f"<p>{escape(WITHOUT_STEPS)}.</p>"
+        return f"<p>{escape(WITHOUT_STEPS.capitalize())}.</p>"
     if not why.misses:
         return "<p>No run failed by one thing only.</p>"
     names = ("key", "bound so far", "what was missing", "else a match")
