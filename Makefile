@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-versions test-install messages dist package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-steps bench-stream bench-windows \
+.PHONY: help setup demo docs check test test-versions test-install messages dist package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-steps bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -29,6 +29,11 @@ check-java:
 	@java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \
 	version=$$($$java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
 	test -n "$$version" && test "$$version" -ge 17 || { echo "Spark needs Java 17 or newer: install it (on Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."; exit 1; }
+
+# Offline, and strict: a warning, such as a link that leads nowhere, is an error.
+docs: $(STAMP) ## Build the documentation site into build/site, to be opened as files @ half a minute
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "The site is in build/site: open build/site/index.html."
 
 demo: check-java $(STAMP) ## Find thieves and misplaced items in a generated store, on an embedded Spark @ 1 minute
 	@$(BIN)/python examples/retail_store.py
@@ -152,4 +157,4 @@ lock: check-python ## Write constraints.txt anew: the newest versions that pypro
 	@touch $(STAMP)
 
 clean: ## Remove what the other verbs made @ seconds
-	rm -rf $(VENV) .venvs dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse build/messages build/messages.txt
+	rm -rf $(VENV) .venvs dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output spark-warehouse build/messages build/messages.txt build/site

@@ -30,3 +30,33 @@ def test_planted_items_are_found_in_process_too() -> None:
         found = query.match(store.readings, order_by="ts")
         assert set(found.column("id").to_pylist()) == expected
         assert expected
+
+
+def test_flights_have_chains_of_growing_delays_and_missed_turn_arounds(capsys) -> None:
+    example = runpy.run_path(str(EXAMPLES / "flights.py"))
+    growing, missed = example["main"](until="2013-01-07")
+    flights = example["departures"]("2013-01-07").sort_values(["at", "flight"])
+    keys = [flights[name] for name in ("tailnum", "month", "day")]
+    is_worse = flights["dep_delay"].groupby(keys).diff() >= 30
+    is_third = is_worse & is_worse.groupby(keys).shift(1, fill_value=False)
+    assert set(growing["tailnum"]) == set(flights.loc[is_third, "tailnum"])
+    assert len(growing) == 3
+    was_good = (flights["arr_delay"] <= 0).groupby(keys).shift(1, fill_value=False)
+    assert sorted(missed["tailnum"]) == sorted(flights.loc[was_good & (flights["dep_delay"] > 180), "tailnum"])
+    assert len(missed) == 3
+    assert "chains of growing delays" in capsys.readouterr().out
+
+
+def test_stocks_fell_and_came_back(tmp_path: Path, capsys) -> None:
+    falls, bottoms = runpy.run_path(str(EXAMPLES / "stocks.py"))["main"](tmp_path)
+    deepest = falls.nlargest(1, "percent").iloc[0]
+    assert (deepest["symbol"], deepest["low"], deepest["percent"]) == ("AMZN", 5.97, 91)
+    assert falls["back"].isna().sum() == 4
+    assert len(bottoms)
+    assert "<svg" in (tmp_path / "falls.svg").read_text()
+    assert "double bottoms" in capsys.readouterr().out
+
+
+def test_visits_and_orders_are_found_as_planted(capsys) -> None:
+    assert runpy.run_path(str(EXAMPLES / "visits_and_orders.py"))["main"](visitors=80, orders=120)
+    assert "NOT" not in capsys.readouterr().out

@@ -14,6 +14,7 @@ from kleene.analysis.analyzed import AnalyzedQuery
 from kleene.analysis.row_pattern import AnalyzedRowPattern, is_row_pattern
 from kleene.analysis.timeouts import check_timeouts
 from kleene.engine.inputs import OrderKey, make_order_key
+from kleene.engine.nested_times import in_microseconds
 from kleene.engine.together import Together
 from kleene.errors import SchemaError, UnsupportedError, printable, shown
 from kleene.ir.options import NUMBERS, Format, Timeouts
@@ -377,14 +378,24 @@ def _check_names_differ(names: Sequence[str]) -> None:
 
 
 def _as_pandas(table: Any) -> Any:
-    """The table in pandas; whole numbers with NULLs among them stay whole numbers."""
+    """The table in pandas; whole numbers with NULLs among them stay whole numbers, and nested times stay times."""
     pandas = importlib.import_module("pandas")
     frame = table.to_pandas()
     for number, field in enumerate(table.schema):
+        plainer = in_microseconds(field.type)
+        if plainer != field.type:
+            frame.isetitem(number, _with_times(table.column(number), plainer, pandas))
         if str(field.type) in _WHOLE and table.column(number).null_count:
             nullable = getattr(pandas, _WHOLE[str(field.type)])()
             frame.isetitem(number, table.column(number).to_pandas(types_mapper={field.type: nullable}.get))
     return frame
+
+
+def _with_times(column: Any, type_: Any, pandas: ModuleType) -> Any:
+    try:
+        return column.cast(type_).to_pandas()
+    except ValueError:  # finer than microseconds: slower, and nothing is lost
+        return pandas.Series(column.to_pylist(), dtype=object)
 
 
 _WHOLE = {

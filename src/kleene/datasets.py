@@ -155,3 +155,89 @@ def tweets(count: int, authors: int = 60, seed: int = 7) -> pa.Table:
         rows.append((f"author{author}", OPENING + timedelta(seconds=13 * number), " ".join(words)))
     names, times, contents = zip(*rows, strict=True)
     return pa.table({"author": pa.array(names), "ts": pa.array(times, _TIMESTAMP), "content": pa.array(contents)})
+
+
+@dataclass(frozen=True, slots=True)
+class Clickstream:
+    """Clicks of visitors (visitor, ts, page), in the order of time, and what is true of them."""
+
+    clicks: pa.Table
+    visits: int
+    abandoned: frozenset[str]
+    """Visitors who put something into the cart in some visit, and did not pay in it."""
+
+
+def clickstream(visitors: int = 300, seed: int = 7) -> Clickstream:
+    """Visits of a shop's website: in a visit clicks are at most 10 minutes apart, and visits at least 2 hours.
+
+    >>> stream = clickstream(visitors=100)
+    >>> stream.clicks.num_rows, stream.visits, len(stream.abandoned)
+    (1195, 260, 25)
+    """
+    chance = random.Random(seed)
+    rows: list[tuple[datetime, str, str]] = []
+    visits, abandoned = 0, set()
+    for number in range(visitors):
+        name, now = f"visitor{number:04}", OPENING + timedelta(seconds=chance.randrange(86_400))
+        for _ in range(chance.randrange(1, 5)):
+            pages = _pages_of_visit(chance)
+            for page in pages:
+                rows.append((now, name, page))
+                now += timedelta(seconds=chance.randrange(5, 600))
+            now += timedelta(seconds=chance.randrange(2 * 3600, 30 * 3600))
+            visits += 1
+            if "cart" in pages and "pay" not in pages:
+                abandoned.add(name)
+    times, names, seen = zip(*sorted(rows), strict=True)
+    table = pa.table({"visitor": pa.array(names), "ts": pa.array(times, _TIMESTAMP), "page": pa.array(seen)})
+    return Clickstream(table, visits, frozenset(abandoned))
+
+
+def _pages_of_visit(chance: random.Random) -> list[str]:
+    pages = [chance.choice(["home", "home", "search", "offer"])]
+    for _ in range(chance.randrange(0, 5)):
+        pages += chance.choice([["search"], ["product"], ["product", "reviews"]])
+    if chance.random() < 0.3:
+        pages += ["product", "cart"]
+        if chance.random() < 0.5:
+            pages += ["address", "pay"]
+    return pages
+
+
+@dataclass(frozen=True, slots=True)
+class OrderLog:
+    """What was done for orders (order_id, ts, type), in the order of time, and what was planted among them."""
+
+    events: pa.Table
+    never_shipped: frozenset[str]
+    """Orders that were paid although nothing had been shipped."""
+    reworked: frozenset[str]
+    """Orders that failed their check, and were checked again."""
+
+
+def order_log(orders: int = 300, seed: int = 7) -> OrderLog:
+    """The log of a process: an order is checked, again if the check fails, shipped, invoiced and paid.
+
+    >>> log = order_log(orders=100)
+    >>> log.events.num_rows, sorted(log.never_shipped), len(log.reworked)
+    (546, ['order-0050', 'order-0075'], 20)
+    """
+    chance = random.Random(seed)
+    rows: list[tuple[datetime, str, str]] = []
+    never_shipped, reworked = set(), set()
+    for number in range(orders):
+        name, now = f"order-{number:04}", OPENING + timedelta(minutes=20 * number)
+        steps = ["Order", "Check"]
+        while chance.random() < 0.2:
+            steps += ["Fail", "Check"]
+            reworked.add(name)
+        if chance.random() < 0.02:
+            never_shipped.add(name)
+        else:
+            steps.append("Ship")
+        for step in [*steps, "Invoice", "Pay"]:
+            rows.append((now, name, step))
+            now += timedelta(minutes=chance.randrange(10, 3 * 1440 if step == "Invoice" else 600))
+    times, names, types = zip(*sorted(rows), strict=True)
+    table = pa.table({"order_id": pa.array(names), "ts": pa.array(times, _TIMESTAMP), "type": pa.array(types)})
+    return OrderLog(table, frozenset(never_shipped), frozenset(reworked))

@@ -118,7 +118,7 @@ class TestMatch:
 
     def test_sql_is_told_where_to_go(self) -> None:
         Path("query.sase").write_text("SELECT * FROM events")
-        assert "kleene.sql" in match("--input", "events.parquet").stderr
+        assert "run a whole query with kleene sql" in match("--input", "events.parquet").stderr
 
     def test_exit_code_tells_that_nothing_was_found_when_asked(self) -> None:
         Path("query.sase").write_text("EVENT Nothing n")

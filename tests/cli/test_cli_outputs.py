@@ -252,3 +252,12 @@ class TestTimeouts:
         assert "line 1, column 37: the query returns aggregates over all its matches" in result.output
         assert "Add them up in Python, with aggregate(events, per=…)" in result.output
         assert kleene("explain", "late.sase").exit_code == 0
+
+
+def test_clause_in_a_file_of_another_ending_is_told_what_to_do(tmp_path: Path) -> None:
+    query, events = tmp_path / "falls.mr", tmp_path / "events.csv"
+    query.write_text("PARTITION BY id ORDER BY t PATTERN (A)")
+    events.write_text("t,id\n1,7\n")
+    result = kleene("match", str(query), "-i", str(events))
+    assert result.exit_code != 0
+    assert "keep a clause alone in a file whose name ends in .sql" in " ".join(result.stderr.split())

@@ -96,6 +96,18 @@ def test_row_patterns(pattern: str, count: int) -> None:
     assert all(note.endswith("Add a column that decides to ORDER BY.") for note in notes)
 
 
+def test_key_that_is_the_order_is_not_named_twice() -> None:
+    (note,) = told(
+        kleene.sase("EVENT SEQ(A a, A b) WHERE a.t = b.t"), events([("A", 1, "k", 1), ("A", 1, "k", 2)]), order_by="t"
+    )
+    assert note.startswith("2 events have the same t as another event, and the order of the input decides")
+
+
+def test_rows_without_a_key_may_have_forgotten_it() -> None:
+    (note,) = told(kleene.match_recognize("ORDER BY t MEASURES LAST(x) AS x PATTERN (A B+)"), events(AB))
+    assert note.endswith("Add a column that decides to ORDER BY, or split them by a key: PARTITION BY.")
+
+
 def test_order_keys_of_several_columns_tie_only_as_a_whole() -> None:
     query = kleene.sase("EVENT SEQ(A a, A b) WHERE [id]")
     table = events([("A", 1, "k", 1), ("A", 1, "k", 2), ("A", 2, "k", 2)])

@@ -363,3 +363,22 @@ def test_pattern_window() -> None:
 def test_decimals_and_sums() -> None:
     table = pa.table({"d": pa.array([Decimal("1.10"), Decimal("2.20")], pa.decimal128(10, 2))})
     assert rows(kleene.sql("SELECT sum(d) AS s FROM t", tables={"t": table})) == [(Decimal("3.30"),)]
+
+
+@pytest.mark.parametrize("unit", ["ns", "us"])
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("date_trunc('day', since)", pd.Timestamp("2024-05-06", tz="UTC")),
+        ("hour(since)", 8),
+        ("since + INTERVAL 1 DAY", pd.Timestamp("2024-05-07 08:00", tz="UTC")),
+        ("max(since) OVER () - min(since) OVER ()", pd.Timedelta(0)),
+        ("unix_seconds(since)", 1_714_982_400),
+    ],
+)
+def test_times_with_a_zone_as_pandas_makes_them(unit: str, expression: str, value: object) -> None:
+    times = pd.to_datetime(["2024-05-06 10:00", "2024-05-06 11:00"]).tz_localize("Europe/Berlin").as_unit(unit)
+    text = f"""SELECT {expression} AS v FROM t MATCH_RECOGNIZE (
+        ORDER BY at MEASURES FIRST(at) AS since PATTERN (A B) DEFINE B AS at - PREV(at) < INTERVAL '2' HOUR)"""
+    found = kleene.sql(text, tables={"t": pd.DataFrame({"at": times})})
+    assert found["v"].tolist() == [value]

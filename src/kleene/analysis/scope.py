@@ -9,6 +9,7 @@ from enum import Enum
 from kleene.errors import AnalysisError, did_you_mean, listed, printable
 from kleene.ir import expr as ir
 from kleene.ir.expr import Position
+from kleene.ir.options import Strategy
 from kleene.ir.pattern import Negation, Pattern, Repeat, variable_of
 from kleene.schema import UNKNOWN, EventSchema, Type
 from kleene.source import SourceText, Span
@@ -156,6 +157,12 @@ def bare_owner(attribute: ir.Attribute, scope: Scope) -> str:
             f"Name an attribute of it: {attribute.name}.price",
         )
     names = [name for name in scope.variables if not name.startswith("#")]
+    if attribute.name.lower() in {strategy.value for strategy in Strategy}:
+        raise scope.fail(
+            f"the strategy {attribute.name} needs its variables, and its predicates in braces",
+            attribute.span,
+            f"Write: WHERE {attribute.name}({', '.join(names)}) {{ predicates }}",
+        )
     raise scope.fail(
         f"'{printable(attribute.name)}' does not say which event it belongs to",
         attribute.span,

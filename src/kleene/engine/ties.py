@@ -66,7 +66,8 @@ class TieRule:
         1,234 events have the same ts as another event of their id, and the order of the input decides which comes \
 first: in process and on Spark the results may differ. Use tie_break to name a column that decides.
         """
-        whose = f" of their {listed(self.key)}" if self.key else ""
+        key = [name for name in self.key if name not in self.order]
+        whose = f" of their {listed(key)}" if key else ""
         return (
             f"{count:,} events have the same {listed(self.order)} as another event{whose}, and {what_decides} decides "
             f"which comes first: in process and on Spark the results may differ. {self.way_out}"
@@ -109,7 +110,10 @@ def _rule_of_rows(query: AnalyzedRowPattern, names: Listed[str]) -> TieRule | No
     order = tuple(column.name for column in query.order_by)
     known = (*order, *query.partition_by)
     read = (name for name in columns_read(query, names, ()) if name not in known)
-    return TieRule(order, query.partition_by, tuple(read), False, way_out="Add a column that decides to ORDER BY.")
+    other = "" if query.partition_by else ", or split them by a key: PARTITION BY"
+    return TieRule(
+        order, query.partition_by, tuple(read), False, way_out=f"Add a column that decides to ORDER BY{other}."
+    )
 
 
 def _is_one_row(pattern: Pattern) -> bool:

@@ -8,6 +8,7 @@ from lark import Token, UnexpectedCharacters, UnexpectedToken
 
 from kleene.errors import QuerySyntaxError, did_you_mean, listed, printable
 from kleene.source import SourceText, Span
+from kleene.wording import said
 
 _CLOSING = {"(": ")", "[": "]", "{": "}", "{-": "-}"}
 _LANDMARKS = re.compile(
@@ -68,6 +69,7 @@ _WORDS = {
 _VALUES = {"NAME", "QUOTED_NAME", "NUMBER", "STRING", "LPAR"}
 _OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "MODULO", "CONCAT", "COMPARISON"}
 _OTHER_OPERATORS = {"IS", "IN", "BETWEEN", "LIKE", "RLIKE", "NOT", "_DOUBLE_COLON", "DOT", "LSQB"}
+_LENGTH = re.compile(r"(\bINTERVAL\s*('[^']*'|[\d.]+)|\b[\d.]+)$", re.IGNORECASE)
 _UNITS = "week, day, hour, minute, second, millisecond, microsecond"
 
 
@@ -156,7 +158,10 @@ def _shown(found: str) -> str:
 def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...]) -> str:
     if not before and "EVENT" in expected:
         if found.upper() in ("SELECT", "WITH", "PARTITION", "ORDER", "MATCH_RECOGNIZE", "MATCHRECOGNIZE"):
-            return "This is SQL: pass a whole query to kleene.sql, and a clause alone to kleene.match_recognize."
+            return "This is SQL: " + said(
+                python="pass a whole query to kleene.sql, and a clause alone to kleene.match_recognize.",
+                shell="run a whole query with kleene sql, and keep a clause alone in a file whose name ends in .sql.",
+            )
         return "A query begins with EVENT or PATTERN: EVENT SEQ(Shelf a, Exit b) WHERE [id] WITHIN 12 hours"
     if found.upper() in ("SELECT", "WITH") and "PATTERN" in expected and not before:
         return (
@@ -173,6 +178,8 @@ def _hint(found: str, before: str, expected: set[str], clauses: tuple[str, ...])
             "Braces follow WHERE or a strategy: strict_contiguity, partition_contiguity, skip_till_next_match or "
             "skip_till_any_match, each with its list of variables."
         )
+    if re.match(r"(month|quarter|year)s?$", found, re.IGNORECASE) and _LENGTH.search(before):
+        return f"A {found.lower().rstrip('s')} has no fixed length: count in days, such as 30 days. Units: {_UNITS}."
     if re.search(r"\bWITHIN\s+[\d.]+$", before, re.IGNORECASE) or "UNIT" in expected:
         return f"A window looks like: 12 hours, 500 events, 100. Units: {_UNITS}."
     if {"COMMA", "RPAR"} <= expected and "COMPARISON" not in expected and found[:1].isalpha():

@@ -25,7 +25,17 @@ def _plain_column(column: Any) -> Any:
         return column.cast(type_.value_type)
     if pa.types.is_float16(type_):
         return column.cast(pa.float32())
+    if pa.types.is_timestamp(type_) and type_.unit == "ns" and type_.tz is not None:
+        return _in_microseconds(column)
     return column
+
+
+def _in_microseconds(column: Any) -> Any:
+    """Times with a zone, as Spark has them: DuckDB has few functions of finer ones, and pandas makes those."""
+    try:
+        return column.cast(pa.timestamp("us", column.type.tz))
+    except pa.ArrowInvalid:  # finer values travel as they are
+        return column
 
 
 def result_column(column: Any, kind: str) -> Any:
