@@ -341,8 +341,9 @@ class Query:
         The result has `svg()`, `png()`, `html()`, `save(path)` and `caption`, and shows itself in a notebook. It needs
         pip install 'kleene[plot]'. See docs/pictures.md.
 
-        kind: "timeline", matches on a timeline; "values", an attribute over time; "automaton", with how many runs came
-            where; "lengths" and "durations" of matches, as histograms; "over_time", how many matches ended when.
+        kind: "timeline", matches on a timeline; "values", an attribute over time; "near_misses", with what stopped
+            each; "automaton", with how many runs came where; "lengths" and "durations" of matches, as histograms;
+            "over_time", how many matches ended when.
         y: for "values", the attribute.
         keys: the key, or a list of keys, to draw: {"tag": 7}, or 7 where there is one attribute.
         limit: how many keys are drawn, at most. What is left out stands in the caption.

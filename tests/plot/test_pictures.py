@@ -23,7 +23,7 @@ HOSTILE = [
     '"><img src=x onerror=alert(1)>',
     "a\x00\x1b[31m\u202e\ufffe",
 ]
-KINDS = ("timeline", "values", "automaton", "lengths", "durations", "over_time")
+KINDS = ("timeline", "values", "near_misses", "automaton", "lengths", "durations", "over_time")
 
 
 def picture(kind: str, events: pa.Table = EVENTS, **options) -> kleene.Picture:
@@ -345,3 +345,32 @@ def test_a_reader_that_can_be_read_once_is_enough() -> None:
         by_type = {name: EVENTS.filter(pa.compute.equal(EVENTS["type"], name)).to_reader() for name in ("A", "B")}
         assert picture(kind, EVENTS.to_reader()).caption == picture(kind).caption
         assert picture(kind, by_type).caption == picture(kind).caption
+
+
+def test_near_misses_show_what_was_bound_and_what_stopped_it():
+    events = pa.table(
+        {"type": ["A", "C", "B", "A", "B"], "t": [1, 2, 3, 4, 5], "x": [5, 5, 4, 5, 9]},
+    )
+    query = kleene.sase("EVENT SEQ(A a, !(C c), B b) WHERE b.x < a.x")
+    picture = query.plot(events, "near_misses", order_by="t")
+    told = query.why(events, order_by="t").misses
+    drawn = groups(picture.svg())
+    assert drawn["near miss"] == drawn["stopping"] == len(told) == 2
+    assert picture.caption.startswith("2 near misses; ")
+    assert "b.x = 9" in picture.svg()
+
+
+def test_near_misses_are_bounded_and_the_caption_says_so():
+    events = pa.table({"type": ["A", "B"] * 40, "t": range(80), "x": range(80)})
+    query = kleene.sase("EVENT SEQ(A a, B b) WHERE b.x < a.x WITHIN 2")
+    picture = query.plot(events, "near_misses", order_by="t")
+    assert groups(picture.svg())["near miss"] == 24
+    assert picture.caption.startswith(f"24 of {len(query.why(events, order_by='t').misses)} near misses; ")
+    small = query.plot(events, "near_misses", order_by="t", size=(300, 200))
+    assert groups(small.svg())["near miss"] == 1
+
+
+def test_near_misses_of_a_row_pattern_without_a_match_have_names():
+    query = kleene.match_recognize("ORDER BY t MEASURES A.x AS a PATTERN (A B{3}) DEFINE B AS B.x < PREV(B.x)")
+    picture = query.plot(pa.table({"t": [1, 2, 3, 4], "x": [9, 8, 7, 8]}), "near_misses")
+    assert all(f">{name}<" in picture.svg() for name in ("A", "B"))

@@ -22,6 +22,7 @@ THEFT = kleene.sase("""
     PATTERN SEQ(Shelf+ a[], !(Register r), Exit b)
     WHERE skip_till_next_match(a[], r, b) { [tag] }
     WITHIN 12""")
+WEIGHED = kleene.sase("EVENT SEQ(Shelf a, !(Register r), Exit b) WHERE [tag] AND b.weight < a.weight WITHIN 5")
 FALLS = kleene.match_recognize("""PARTITION BY symbol ORDER BY ts
     MEASURES TOP.price AS top, LAST(DOWN.price) AS bottom
     PATTERN (TOP DOWN{3,} UP+)
@@ -35,6 +36,7 @@ def pictures() -> dict[str, kleene.Picture]:
         "timeline.svg": store.plot(),
         "values.svg": prices.plot("values", y="price"),
         "values_dark.svg": prices.plot("values", y="price", theme="dark", size=560),
+        "near_misses.svg": WEIGHED.plot(READINGS, "near_misses", order_by="t"),
         "automaton.svg": store.plot("automaton"),
         "durations.svg": prices.plot("durations", size=(560, 280)),
         "over_time.svg": prices.plot("over_time", size=(560, 280)),

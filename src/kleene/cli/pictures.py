@@ -52,7 +52,7 @@ def plot(
         Path, typer.Option("--output", "-o", help="The picture: a name ending in .svg, .png or .html.")
     ],
     kind: Annotated[
-        str, typer.Option(help="timeline, values, automaton, lengths, durations or over_time.")
+        str, typer.Option(help="timeline, values, near_misses, automaton, lengths, durations or over_time.")
     ] = "timeline",
     y: Annotated[str | None, typer.Option(help="The attribute that a picture of values draws.")] = None,
     limit: Annotated[int, typer.Option(help="How many keys are drawn.", min=1)] = 12,

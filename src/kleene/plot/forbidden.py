@@ -68,10 +68,16 @@ def forbidden_of(sight: Sight, keys: Sequence[int], why: Why | None) -> list[For
     return found
 
 
-def _stopped(sight: Sight, why: Why | None) -> list[Stopped]:
+def places_of_rows(sight: Sight) -> Array:
+    """Of each row of the input, the place of its event."""
     rows = np.asarray(sight.seen.table.column(ROW))
     place_of = np.empty(len(rows), np.int64)
     place_of[rows] = np.arange(len(rows))
+    return place_of
+
+
+def _stopped(sight: Sight, why: Why | None) -> list[Stopped]:
+    place_of = places_of_rows(sight)
     number = {name: at for at, name in enumerate(sight.seen.matches.variables)}
     found = []
     for miss in () if why is None else why.misses:

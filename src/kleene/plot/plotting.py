@@ -20,6 +20,7 @@ from kleene.plot.figures import check_installed
 from kleene.plot.finding import sight_of
 from kleene.plot.forbidden import forbidden_of
 from kleene.plot.histograms import durations_of, lengths_of, over_time_of
+from kleene.plot.near_misses import near_misses_of
 from kleene.plot.picture import Picture
 from kleene.plot.series import series_of
 from kleene.plot.sheet import WIDTH
@@ -29,7 +30,7 @@ from kleene.plot.thinning import check_limit, chosen_keys, plural, sentence
 from kleene.plot.timeline import timeline_of
 from kleene.why.answer import Why
 
-KINDS = ("timeline", "values", "automaton", "lengths", "durations", "over_time")
+KINDS = ("timeline", "values", "near_misses", "automaton", "lengths", "durations", "over_time")
 _MOST_FOLLOWED = 5_000  # events and runs, for pictures of matches
 _COUNTED = {"lengths": lengths_of, "durations": durations_of, "over_time": over_time_of}
 See = Callable[[Call, Any, Sequence[str]], Sight]
@@ -68,6 +69,8 @@ def plot_of(
     sight = see(call, events, () if y is None else (check_name(y),))
     if see is sight_of:
         _warn(call, sight)
+    if kind_ == "near_misses":
+        return near_misses_of(sight, _followed(call, events), room).picture(kind_, theme_)
     if kind_ in _COUNTED:
         return _COUNTED[kind_](sight, room).picture(kind_, theme_)
     chosen, note = chosen_keys(sight.seen, keys, most)
@@ -105,6 +108,16 @@ def _stopping(call: Call, events: Any, sight: Sight) -> Why | None:
     """What tells of runs that negations stopped, where there are any."""
     has_negations = isinstance(sight.query, AnalyzedQuery) and bool(sight.query.negations)
     return why_for(call, events, _MOST_FOLLOWED, _MOST_FOLLOWED) if has_negations else None
+
+
+def _followed(call: Call, events: Any) -> Why:
+    why = why_for(call, events)
+    if why is None:
+        raise UnsupportedError(
+            "near misses are runs that why follows, but it does not follow those of this query",
+            hint='Draw its matches: plot(events, "timeline").',
+        )
+    return why
 
 
 def _cut(why: Why) -> str | None:

@@ -176,7 +176,7 @@ class _Timeline:
         axes.plot(times[forbidden], np.full(len(forbidden), y), "x", gid="forbidden", **how)
 
     def _draw_matches(self, axes: Any, theme: Theme, band: _Band, times: Array, lanes: Array, small: float) -> None:
-        marks, how = _Marks(), {"color": theme.pale, "linewidth": 2.0 * small, "solid_capstyle": "round"}
+        marks, how = Marks(), {"color": theme.pale, "linewidth": 2.0 * small, "solid_capstyle": "round"}
         for match, lane in zip(band.lanes.matches.tolist(), band.lanes.lane.tolist(), strict=True):
             events, variable = self.sight.seen.matches.events_of(match)
             axes.plot(times[[events[0], events[-1]]], [lanes[lane]] * 2, "-", gid="match", **how)
@@ -186,7 +186,7 @@ class _Timeline:
 
 def _draw_stopped(axes: Any, theme: Theme, band: _Band, times: Array, lanes: Array, small: float) -> None:
     """Runs that a negation stopped, and the events that did it."""
-    marks, how = _Marks(), {"color": theme.forbidden, "markersize": 7 * small, "markeredgewidth": 1.6 * small}
+    marks, how = Marks(), {"color": theme.forbidden, "markersize": 7 * small, "markeredgewidth": 1.6 * small}
     for run, y in zip(band.stopped, lanes.tolist(), strict=True):
         ends = times[[min(run.places), max(run.places)]]
         axes.plot(ends, [y, y], "--", color=theme.faint, linewidth=1.0, gid="stopped")
@@ -195,7 +195,7 @@ def _draw_stopped(axes: Any, theme: Theme, band: _Band, times: Array, lanes: Arr
     marks.draw(axes, theme, 5 * small, "nearly", is_hollow=True)
 
 
-class _Marks:
+class Marks:
     """Marks of events, gathered by variable, so that each variable is drawn at once."""
 
     def __init__(self) -> None:
