@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; d
   && echo $$name && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs check test test-versions test-install messages dist package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-steps bench-stream bench-windows \
+.PHONY: help setup demo docs check test test-heavy test-versions test-install messages dist package lint format types bench-all-matches bench-kernels bench-local bench-plans bench-results bench-rip bench-scans bench-spark bench-start bench-steps bench-stream bench-windows \
   fuzz soak lock clean check-python check-java
 
 # Behind the @ stands about how long a verb takes on two cores, once everything is set up.
@@ -44,8 +44,11 @@ check: lint types ## Lint, types, and all tests that need neither Spark nor mach
 	$(BIN)/python -m pytest --quick --numprocesses $(PROCESSES) --max-worker-restart 0
 
 # One process for the tests that need Spark, and one for the others; see tests/support/sharing.py.
-test: check-java lint types ## Lint, types, and all tests @ 15 minutes
-	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --max-worker-restart 0
+test: check-java lint types ## Lint, types, and all tests but a few heavy ones @ 20 minutes
+	$(BIN)/python -m pytest -m 'not heavy' --numprocesses $(PROCESSES) --max-worker-restart 0
+
+test-heavy: check-java $(STAMP) ## The tests that kill executors and streams of Spark, and clients of a cluster @ 4 minutes
+	$(BIN)/python -m pytest -m heavy
 
 # The oldest and the newest of each library, and every Python, that pyproject.toml allows.
 SPARK_VERSIONS ?= 4.0.0 4.1.0 4.2.0 4.3.0

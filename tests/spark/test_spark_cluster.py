@@ -193,6 +193,7 @@ def test_shipped_package_finds_the_same_matches_on_a_cluster(cluster, data, even
     assert list((cluster.folder / "machine_code").iterdir())
 
 
+@pytest.mark.heavy
 def test_killed_executor_changes_nothing(cluster, data, events, tmp_path):
     result, markers = tmp_path / "result.json", tmp_path / "markers"
     markers.mkdir()
@@ -208,6 +209,7 @@ def test_killed_executor_changes_nothing(cluster, data, events, tmp_path):
     assert found["matches"] == matches(QUERIES[:2], events)
 
 
+@pytest.mark.heavy
 def test_client_of_spark_connect_ships_the_package(cluster, data, events, monkeypatch):
     from pyspark.sql.connect.session import SparkSession
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from soak import FEWEST_MATCHES, Moment, difference, soak
 
 
-def test_killed_streams_lose_nothing_and_give_out_nothing_twice(tmp_path: Path) -> None:
-    moments = [Moment.COMMIT, Moment.STATE, Moment.AT_WORK]
+@pytest.mark.parametrize(
+    "moments",
+    [[Moment.COMMIT], pytest.param([Moment.STATE, Moment.AT_WORK], marks=pytest.mark.heavy)],
+    ids=["while it commits", "while it writes its state and while it matches"],
+)
+def test_killed_streams_lose_nothing_and_give_out_nothing_twice(tmp_path: Path, moments: list[Moment]) -> None:
     # One stream, nothing compiled, few micro-batches: what is left of the time goes into starts.
     outcome = soak(tmp_path, moments, ["never_paid"], engine="generated", seed=1, most_batches=1)
     assert [kill.moment for kill in outcome.kills] == moments
