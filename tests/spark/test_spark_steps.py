@@ -10,11 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kleene
+import steps_cases
 from flat_options import call_of
 from kleene.api import prepare
 from kleene.engine.threads import run
 from on_stream import matched_on_stream, task_of
+from run_checks import read_result
+from run_checks import table as documented
 from step_cases import StepCase, events_of, load_steps
+from steps_notation import to_builder
 
 pytestmark = pytest.mark.filterwarnings("ignore::kleene.KleeneWarning")
 CASES = [case for case in load_steps() if not case.item.keys() & {"illegal", "error"}]
@@ -107,3 +111,19 @@ def test_a_run_that_a_match_drops_between_events_times_out_on_a_stream_as_on_a_t
     assert any("'timed_out': True" in row for row in expected) is (following != "x1@10")
     for seed in range(4):
         assert rows_of(matched_on_stream(plan, table, Random(seed))) == expected
+
+
+SHARES = 8
+
+
+@pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.heavy) for share in range(1, SHARES))])
+def test_cases_of_the_document_on_a_stream(share: int) -> None:
+    """Those that were written from the document alone, on streams that are cut at random."""
+    pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="Spark's tester came after PySpark 4.0")
+    for case in [case for case in steps_cases.load() if case.matches is not None][share::SHARES]:
+        if len({event.time for event in case.events}) < len(case.events):
+            continue  # a stream has no order of the input, by which events of one time would go
+        pattern = to_builder(case.pattern, kleene)
+        table, plan = prepare(call_of(pattern.definition, order_by="t", engine="reference"), documented(case.events))
+        found = read_result(case.pattern, matched_on_stream(plan, table, Random(case.name)))
+        assert sorted(map(steps_cases.match_text, found.matches)) == sorted(case.matches or ()), case.name
