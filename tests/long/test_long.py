@@ -79,6 +79,17 @@ def test_attributes_that_a_type_lacks_are_null() -> None:
     assert rows_of(found, "match_variable", "t", "size", "door") == [("a", 1, 3, None), ("b", 2, None, "x")]
 
 
+def test_a_step_that_was_passed_over_has_no_row() -> None:
+    pattern = kleene.begin("a", type="A").next("o", type="O").optional().followed_by("c", type="C")
+    found = pattern.match(EVENTS, order_by="t", long=True)
+    assert rows_of(found, "match_variable", "match_position", "t") == [
+        ("a", 1, 1),
+        ("c", 2, 4),
+        ("a", 1, 2),
+        ("c", 2, 4),
+    ]
+
+
 def test_rows_of_row_patterns_carry_their_variable_and_number() -> None:
     table = pa.table({"k": ["x", "x", "x", "y", "x"], "t": [1, 2, 3, 1, 4], "p": [5, 6, 7, 1, 2]})
     falls = kleene.match_recognize(

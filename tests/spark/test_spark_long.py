@@ -36,3 +36,9 @@ def test_long_rows_are_those_in_process(spark) -> None:
         return sorted(rows, key=lambda row: (row["match_id"], row["match_position"]))
 
     assert ordered([row.asDict() for row in found.collect()]) == ordered(local.to_pylist())
+    steps = kleene.begin("a", type="A").next("o", type="O").optional().followed_by("c", type="C")
+    here, there = steps.match(EVENTS, order_by="t", long=True), steps.match(frame, order_by="t", long=True)
+    assert sorted(map(tuple, there.select(here.schema.names).fillna(0).collect())) == sorted(
+        tuple(0 if value is None else value for value in row.values()) for row in here.to_pylist()
+    )
+    assert here.num_rows == 4

@@ -120,7 +120,8 @@ def _flat(column: Any) -> tuple[Any, Array, Array]:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if not isinstance(column, (pa.ListArray, pa.LargeListArray)):
-        return column, np.arange(len(column)), np.zeros(len(column), np.int64)
+        match = np.flatnonzero(column.is_valid())  # a step that was passed over has no event
+        return column.take(pa.array(match)), match, np.zeros(len(match), np.int64)
     offsets = np.asarray(column.offsets)
     lengths = np.diff(offsets)
     match = np.repeat(np.arange(len(column)), lengths)

@@ -52,10 +52,11 @@ def long_frame(found: DataFrame, form: LongForm | CollectedForm) -> DataFrame:
     before: Column = F.lit(0)
     pieces: list[Column] = []
     for name, variable in parts:
-        is_list = isinstance(types[name], ArrayType)
-        events = quoted_column(name) if is_list else F.array(quoted_column(name))
+        events = quoted_column(name)
+        if not isinstance(types[name], ArrayType):
+            events = F.filter(F.array(events), _is_there)
         pieces.append(F.transform(events, _row(variable, before, _event_type(types[name]), columns)))
-        before = before + (F.size(events) if is_list else F.lit(1))
+        before = before + F.size(events)
     kept = [MATCH_ID, *([MATCH_ORDER] if MATCH_ORDER in found.columns else [])]
     exploded = found.select(*map(quoted_column, kept), F.inline(F.concat(*pieces)))
     order = [MATCH_ID, VARIABLE, POSITION, *columns, *kept[1:]]
@@ -66,6 +67,11 @@ def _collected_rows(form: CollectedForm, batches: Iterator[pa.RecordBatch]) -> I
     with plain_errors():
         for batch in batches:
             yield from form.table(pa.Table.from_batches([batch])).to_batches()
+
+
+def _is_there(event: Column) -> Column:
+    """A step that was passed over has no event."""
+    return event.isNotNull()
 
 
 def _row(variable: str | None, before: Column, own: StructType, columns: dict[str, DataType]) -> Any:
