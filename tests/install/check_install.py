@@ -72,10 +72,16 @@ EDITOR = """
 from kleene.editor.server import make_server
 assert make_server("0").name == "kleene"
 """
+PLOT = """
+import kleene
+events = [{"type": "A", "t": 1}, {"type": "B", "t": 2}]
+assert "<svg" in kleene.sase("PATTERN SEQ(A a, B b)").plot(events, order_by="t").svg()
+"""
 CHECKS = {
     "": [("match", MATCH), ("command line", "import kleene.cli")],
     "sql": [("query", SQL)],
     "editor": [("server", EDITOR)],
+    "plot": [("picture", PLOT)],
     "spark": [("table", SPARK), ("stream", STREAM)],
     "connect": [("connect", CONNECT)],
     "pipelines": [("pipelines", PIPELINES)],
